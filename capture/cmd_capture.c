@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum { MOST_PATTERNS = 256, MOST_MAPS = 16 };
+enum { EXPERTS_MAPPED, EXPERTS_LOADED }; /* --experts */
 
 typedef struct options {
 	const char       *engine, *model, *prompts, *forced_text, *forced_from, *like;
@@ -32,8 +33,8 @@ typedef struct options {
 	int               n_inject;
 	const char       *names[MOST_MAPS];
 	int               n_names;
-	int               kv;   /* -1: not given */
-	int64_t           seed; /* -1: not given */
+	int               kv, experts; /* -1: not given */
+	int64_t           seed;        /* -1: not given */
 	const char       *tokens, *layers;
 	vn_engine_options run;
 	vn_recipe         recipe;
@@ -102,7 +103,11 @@ static const vn_option known[] = {
 	      "in P, weights included; if several match an operation, the last applies. A value is converted where an "
 	      "operation of another precision reads it, and only there. On the GPU, a second precision stores all weights "
 	      "a second time, and values pass through the host." },
+	VN_MTP_OPTION(options, run.mtp),
 	VN_THREADS_OPTION(options, run.threads),
+	{ "experts", 0, VN_CHOOSE(options, experts), .argument = "mapped|loaded",
+	  .help = "On the CPU, experts stay on disk until a token is routed to them (mapped); a fault needs all of them. "
+	          "loaded: read them first. The results are the same, bit for bit. Default: mapped." },
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
 	      "Make a known mistake on purpose, in the operations that make these checkpoints: R1@layer2.*, or R1@layer2 "
@@ -241,6 +246,8 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 	                        : o->run.validate    ? "--validate"
 	                        : o->run.guard       ? "--guard"
 	                                             : NULL;
+	if (o->run.gpu && o->experts >= 0)
+		return vn_fail(err, VN_ERR_USAGE, "--experts needs the ref engine");
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
 	if (o->run.block && o->kv != VN_KV_PAGED)
@@ -251,6 +258,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 static void fill_defaults(options *o)
 {
 	o->run.paged = o->kv == VN_KV_PAGED;
+	o->run.loaded = o->experts == EXPERTS_LOADED;
 	o->recipe.threads = o->run.threads;
 	o->recipe.validate = o->run.validate;
 	o->recipe.guard = o->run.guard;
@@ -269,6 +277,7 @@ static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
 	*o = (options) { .kv = -1,
+		             .experts = -1,
 		             .seed = -1,
 		             .source.row = -1,
 		             .run.device = -1,

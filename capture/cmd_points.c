@@ -18,7 +18,7 @@
 typedef struct options {
 	const char *faults; /* a glob on fault ids; "": all faults; NULL: list the points */
 	bool        verbose;
-	bool        strict;
+	bool        strict, mtp;
 } options;
 
 static const vn_option known[] = {
@@ -30,6 +30,7 @@ static const vn_option known[] = {
 	{ "verbose", 0, VN_INTO(options, verbose), .not_with = "faults",
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },
+	VN_MTP_OPTION(options, mtp),
 	VN_STRICT_OPTION(options, strict, ""),
 };
 
@@ -149,7 +150,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 static vn_status print_points(const char *path, const options *o, vn_error *err)
 {
 	vn_model *m;
-	vn_status st = vn_model_open(path, &m, err);
+	vn_status st = vn_model_open_as(path, o->mtp ? VN_MODEL_MTP : 0, &m, err);
 
 	if (st)
 		return st;

@@ -16,6 +16,7 @@
 #include "capture/base/warnings.h"
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +32,7 @@ typedef struct settings {
 	const char         *model, *text, *precision;
 	vn_prompt_source    source; /* without the text */
 	int                 candidate;
-	bool                no_special, recordings;
+	bool                no_special, recordings, mtp;
 	int64_t             window, stride; /* 0: not given */
 	const char         *inject[MOST_FAULTS];
 	int                 n_inject;
@@ -69,7 +70,7 @@ static const vn_option options[] = {
 	{ "recordings", 0, VN_INTO(settings, recordings), .because = "runs no model",
 	  .not_with =
 	      "text|ids|ids-from|batch-row|no-special-tokens|window|decode|candidate|precision|inject|replay-routing"
-	      "|device",
+	      "|mtp|device",
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
 	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
 	          "--stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
@@ -83,6 +84,7 @@ static const vn_option options[] = {
 	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
 	          "faults." },
+	VN_MTP_OPTION(settings, mtp),
 	VN_DEVICE_OPTION(settings, cand.device),
 	VN_THREADS_OPTION(settings, o.threads),
 	{ "replay-routing", 0, VN_INTO(settings, o.replay_routing),
@@ -293,6 +295,8 @@ static vn_status evaluate_engines(settings *k, const vn_model *m, const vn_token
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		if (k->o.n <= MOST_RECORDED && k->o.n <= vn_model_plan(m)->context)
 			say_tokens(k, source);
+		if (k->mtp && *source)
+			vn_text_add(source, sizeof source, " --mtp");
 		say_candidate(k, how);
 		for (int s = 0; s < 2; s++)
 			engine[s].ops->facts(engine[s].self, &x.engine[s]);
@@ -312,7 +316,7 @@ static vn_status run_model(settings *k, vn_error *err)
 	vn_status st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
-	    (st = vn_model_open(k->model, &m, err)) ||
+	    (st = vn_model_open_as(k->model, k->mtp ? VN_MODEL_MTP : 0, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;

@@ -57,6 +57,7 @@ static const vn_option options[] = {
 	VN_GROUP("The GPU"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &gpu_policies,
 	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
+	VN_MTP_OPTION(settings, o.cand.mtp),
 	VN_DEVICE_OPTION(settings, o.cand.device),
 	VN_KV_OPTION(settings, kv),
 	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
@@ -261,7 +262,7 @@ static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 	    (k->forced && (st = vn_arguments_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (k->forced_from && (st = vn_ids_from(&(vn_ids_source) { "--force-ids-from", k->forced_from, k->source.row },
 	                                         VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
-	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
+	    (st = vn_model_open_as(k->model, k->o.cand.mtp, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->source.list || k->source.recording || k->source.text) &&
 	     (st = vn_prompt_read(k->model, &k->source, &text, err))))
 		goto done;

@@ -5,6 +5,7 @@
 #include "compare/many/many.h"
 #include "compare/match/folders.h"
 #include "compare/metrics/team.h"
+#include "capture/base/shipped.h"
 #include "capture/file/output.h"
 #include "capture/names/name_map.h"
 
@@ -16,6 +17,7 @@
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 #include "libref/base/worker.h"
+#include "libref/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +172,43 @@ static void say_maps(FILE *asked, const char *const *name, int n)
 	}
 }
 
+/* What the limits say today that the recordings choose among. */
+static void say_shipped(FILE *asked)
+{
+	char name[4096], path[PATH_MAX];
+
+	if (vn_shipped_names("limits", "", name, sizeof name, NULL))
+		return;
+	for (char *one = strtok(name, "|"); one; one = strtok(NULL, "|")) {
+		char  *text = NULL;
+		size_t bytes = 0;
+		if (!vn_shipped_find("limits", one, path, NULL) && !vn_read_text(path, 1 << 24, &text, &bytes, NULL))
+			fprintf(asked, "%s %s\n", one, vn_digest_of(text, bytes).hex);
+		free(text);
+	}
+}
+
+/* What the model says today, with its weights if other processes take part. One that cannot be
+ * opened is refused with each pair. */
+static void say_model(FILE *asked, const vn_compare_line *k)
+{
+	vn_model *m = NULL;
+
+	if (!k->how.o.model || vn_model_open(k->how.o.model, &m, NULL))
+		return;
+	const char    *config = vn_model_config(m);
+	const int      n = k->summary || vn_cluster_size() > 1 ? vn_model_plan(m)->n_weights : 0;
+	vn_weight_row *row = vn_alloc_zero((size_t)n, sizeof *row);
+
+	fprintf(asked, "%s\n", vn_digest_of(config, strlen(config)).hex);
+	if (n)
+		vn_model_table(m, k->how.o.threads, row);
+	for (int i = 0; i < n; i++)
+		fprintf(asked, "%s %s\n", row[i].name, row[i].digest.hex);
+	free(row);
+	vn_model_close(m);
+}
+
 /* Every option on the command line that changes a verdict, and what the files say that all pairs
  * are judged by: parts made with another text are not joined. Returns text to be freed. */
 static char *say_asked(const vn_compare_line *k)
@@ -182,6 +221,9 @@ static char *say_asked(const vn_compare_line *k)
 	if (k->limits && !vn_limits_open(k->limits, &limits, NULL))
 		fprintf(out, "%s\n", limits->digest.hex);
 	vn_limits_destroy(limits);
+	if (!k->limits)
+		say_shipped(out);
+	say_model(out, k);
 	say_maps(out, k->sides.names, k->sides.n_names);
 	say_maps(out, k->sides.ref_names, k->sides.n_ref_names);
 	return vn_alloc_streamed(&asked);
@@ -336,6 +378,10 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		st = vn_cluster_share(&job, first, err);
 	else if (!st)
 		st = divide_pairs(&s, &job, err);
+	VN_FREED char *now = say_asked(k);
+	if (!st && strcmp(now, asked) != 0)
+		st = vn_fail(err, VN_ERR_IO,
+		             "limits, a name map or the model changed while the folders were compared: compare again");
 	return st;
 }
 

@@ -7,11 +7,14 @@
  *
  *   alike     the candidate is far nearer to what the format gives than to what none gives: its
  *             numbers were rounded as the policy says
- *   as large  or, if many roundings lie between captured tensors, so that no bit of them is known:
- *             the candidate is as far from a run without the format as a run with it is
+ *   as large  or, if many roundings lie between captured tensors, so that few bits of them are
+ *             known: it is nearer, and as far from a run without the format as a run with it is. An
+ *             error as large that has nothing in common with the format's makes it farther
  *
  * An 8-bit cache of a 16-bit run errs hardly more than the run's own roundings: it is wrong in
  * some steps, and off in all. There it is enough that nearly all calls that read it are nearer.
+ *
+ * Of logits in float32 alone, the layers before may have been computed in 16 bits.
  *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
  * under it. Nor need all steps be compared with every format: the first ones are enough, or the
@@ -40,6 +43,8 @@
 #define SLIGHTLY_ALIKE  1.5
 #define EXACTLY_ALIKE   1e4
 #define AS_LARGE_WITHIN 2.0
+#define LIKE_ERRORS     0.45
+#define LIKE_SIZES      4.0
 enum { MOST_LEFT = 5, ENOUGH = 8 };
 enum { MOST_STEPS = 32 }; /* that are compared with a format */
 
@@ -48,16 +53,42 @@ typedef struct idea {
 	vn_role_format format;
 } idea;
 
-/* In the order of preference among equals. */
+/* In the order of preference among equals. The last ones are of the first call's tokens alone. */
 static const idea ideas[] = {
-	{ VN_ROLE_CACHE, VN_ROLE_F16 },          { VN_ROLE_CACHE, VN_ROLE_BF16 },       { VN_ROLE_LINEAR, VN_ROLE_TF32 },
-	{ VN_ROLE_LINEAR, VN_ROLE_BF16 },        { VN_ROLE_LINEAR, VN_ROLE_F16 },       { VN_ROLE_PRODUCTS, VN_ROLE_TF32 },
-	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 },      { VN_ROLE_PRODUCTS, VN_ROLE_F16 },     { VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
-	{ VN_ROLE_WEIGHTS, VN_ROLE_F16 },        { VN_ROLE_SOFTMAX, VN_ROLE_F16 },      { VN_ROLE_SOFTMAX, VN_ROLE_BF16 },
-	{ VN_ROLE_CACHE, VN_ROLE_Q8_0 },         { VN_ROLE_CACHE, VN_ROLE_INT8 },       { VN_ROLE_CACHE, VN_ROLE_F8 },
-	{ VN_ROLE_LINEAR, VN_ROLE_INT8_INPUTS }, { VN_ROLE_LINEAR, VN_ROLE_Q8_INPUTS }, { VN_ROLE_LINEAR, VN_ROLE_INT8 },
-	{ VN_ROLE_LINEAR, VN_ROLE_F8 },          { VN_ROLE_PRODUCTS, VN_ROLE_F8 },      { VN_ROLE_WEIGHTS, VN_ROLE_INT8 },
-	{ VN_ROLE_WEIGHTS, VN_ROLE_F8 },         { VN_ROLE_WEIGHTS, VN_ROLE_Q8_0 },
+	{ VN_ROLE_CACHE, VN_ROLE_F16 },
+	{ VN_ROLE_CACHE, VN_ROLE_BF16 },
+	{ VN_ROLE_LINEAR, VN_ROLE_TF32 },
+	{ VN_ROLE_LINEAR, VN_ROLE_BF16 },
+	{ VN_ROLE_LINEAR, VN_ROLE_F16 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_TF32 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_F16 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_F16 },
+	{ VN_ROLE_SOFTMAX, VN_ROLE_F16 },
+	{ VN_ROLE_SOFTMAX, VN_ROLE_BF16 },
+	{ VN_ROLE_CACHE, VN_ROLE_Q8_0 },
+	{ VN_ROLE_CACHE, VN_ROLE_INT8 },
+	{ VN_ROLE_CACHE, VN_ROLE_F8 },
+	{ VN_ROLE_LINEAR, VN_ROLE_INT8_INPUTS },
+	{ VN_ROLE_LINEAR, VN_ROLE_Q8_INPUTS },
+	{ VN_ROLE_LINEAR, VN_ROLE_INT8 },
+	{ VN_ROLE_LINEAR, VN_ROLE_F8 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_F8 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_INT8 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_F8 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_Q8_0 },
+	{ VN_ROLE_CACHE, VN_ROLE_INT8_TOKEN },
+	{ VN_ROLE_CACHE, VN_ROLE_INT8_CHANNEL },
+	{ VN_ROLE_CACHE, VN_ROLE_F8_SCALED },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_F16 },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_BF16 },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_Q8_0 },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_INT8 },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_INT8_TOKEN },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_INT8_CHANNEL },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_F8 },
+	{ VN_CACHE_OF_PROMPT, VN_ROLE_F8_SCALED },
 };
 enum { N_IDEAS = sizeof ideas / sizeof *ideas };
 
@@ -206,7 +237,7 @@ static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is
 		return (format_evidence) { 0 };
 	if (nearer > alike)
 		return (format_evidence) { ALIKE_ROUNDED, nearer, left };
-	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
+	return is_float(f) && nearer > 0 && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
 	           ? (format_evidence) { AS_LARGE, -fabs(size), left }
 	           : (format_evidence) { 0 };
 }
@@ -229,21 +260,21 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
-/* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and wrong
- * somewhere? Leaves these calls in the list, and returns how many; else 0. */
+/* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and some
+ * call wrong? Leaves these calls in the list, and returns how many; else 0. */
 static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part *of)
 {
 	int n = 0, off = 0, wrong = 0;
 
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
+		wrong += of[i] && vn_local_beyond(&all->of[i]);
 		if (!step || !step->position)
 			of[i] = PART_NONE;
 		if (!of[i])
 			continue;
 		n++;
 		off += vn_local_ratio(&all->of[i].replay) > 1;
-		wrong += vn_local_beyond(&all->of[i]);
 	}
 	return n >= ENOUGH && wrong && (n - off) * MOST_LEFT <= n ? n : 0;
 }
@@ -317,16 +348,21 @@ static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, 
 	return st || !is_long(x->k, &c->opened) ? st : keep_some_steps(&c->opened, x->later, cut, err);
 }
 
-/* Compares these steps with this policy, without explanations. local: only the local errors are
- * wanted. Close *c afterwards, also after a failure. */
-static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
+/* LOCAL: only the local errors are wanted. Above: of a reference that rounds as others do; the rest
+ * is as_others. */
+typedef enum judged_part { WHOLE, LOCAL } judged_part;
+
+/* Compares these steps with this policy, without explanations. Close *c afterwards, also after a
+ * failure. */
+static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, vn_comparison *c, vn_error *err)
 {
 	*c = (vn_comparison) { .opened.request = { .options = x->options,
 		                                       .again = x->again,
 		                                       .infers = true,
 		                                       .inferred = policy,
 		                                       .unexplained = true,
-		                                       .only_local = local } };
+		                                       .only_local = part != WHOLE,
+		                                       .as_others = part > LOCAL ? part - LOCAL : 0 } };
 	bool      cut = false;
 	vn_status st = open_steps(x, c, &cut, err);
 	st = st ? st : vn_compare(c, err);
@@ -342,13 +378,16 @@ static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, v
  * includes. */
 static bool is_taken(vn_policy p, idea i)
 {
-	return p.role[i.role] || (i.role == VN_ROLE_LINEAR && p.role[VN_ROLE_PRODUCTS]) ||
+	return p.role[i.role == VN_CACHE_OF_PROMPT ? VN_ROLE_CACHE : i.role] ||
+	       (i.role == VN_ROLE_LINEAR && p.role[VN_ROLE_PRODUCTS]) ||
 	       (i.role == VN_ROLE_PRODUCTS && p.role[VN_ROLE_LINEAR] && p.role[VN_ROLE_LINEAR] != i.format);
 }
 
 static vn_policy with_idea(vn_policy p, idea i)
 {
 	p.role[i.role] = i.format;
+	if (i.role == VN_CACHE_OF_PROMPT)
+		p.role[VN_ROLE_CACHE] = i.format;
 	if (i.role == VN_ROLE_PRODUCTS)
 		p.role[VN_ROLE_LINEAR] = VN_ROLE_AS_STORED;
 	return p;
@@ -400,14 +439,15 @@ static void end_search(policy_search *s)
  * wrong. Returns how many checkpoints count, or 0. *alike: as in weigh. */
 static int possible(policy_search *s, idea i, double *alike)
 {
-	const int  count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
-	const bool all = all_wrong(s->is, s->of, count), narrow = i.format == VN_ROLE_Q8_0 || i.format == VN_ROLE_INT8;
+	const bool cache = i.role == VN_ROLE_CACHE || i.role == VN_CACHE_OF_PROMPT;
+	const bool later = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* calls than the first */
+	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !later);
+	const int  count = never ? 0 : list_parts(&s->walk, i.role, s->of);
+	const bool all = all_wrong(s->is, s->of, count), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
 
 	vn_recording *cand = s->opened->cand ? s->opened->cand : s->x->first[1]; /* as judge_as leaves the first steps */
 	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
-	return all                                                                ? count
-	       : i.role == VN_ROLE_CACHE && narrow && s->policy.storage != VN_F32 ? list_slight(cand, s->is, s->of)
-	                                                                          : 0;
+	return all ? count : cache && narrow && s->policy.storage != VN_F32 ? list_slight(cand, s->is, s->of) : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)
@@ -429,7 +469,7 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 	for (int i = t.n - 1; i >= 0; i--)
 		if (!(count = possible(s, t.of[i], &t.alike)))
 			return VN_OK;
-	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
+	const vn_status st = judge_as(s->x, policy_of(s, &t), LOCAL, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
 		t.nearer = nearer_by(s->is, &c.result.checkpoints, s->of, count);
 		s->trial[s->n++] = t;
@@ -469,7 +509,7 @@ static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 	const vn_policy       next = policy_of(s, t);
 	const int             count = possible(s, t->of[0], &t->alike);
 	vn_comparison         with;
-	const vn_status       st = judge_as(s->x, next, false, &with, err);
+	const vn_status       st = judge_as(s->x, next, WHOLE, &with, err);
 	const format_evidence e = !st && with.result.checkpoints.n == s->is->n &&
 	                                  count_wrong(&with.result.checkpoints) < count_wrong(s->is)
 	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format, t->alike)
@@ -520,9 +560,9 @@ static vn_status judge_near(policy_search *s, double times, vn_error *err)
 	return st;
 }
 
-/* Is none alike? Then the size of the error may show a format; and if so, a cache and products
- * together may be alike. Few tensors were captured then, and there are more of these ideas, so they
- * must be nearer. */
+/* Is none alike? Then the size of the error may show a format, and a cache and products together
+ * may be alike. Few tensors were captured then, and there are more of these ideas, so they must be
+ * nearer. */
 static vn_status judge_sizes(policy_search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -530,10 +570,8 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	for (int i = 0; !st && i < s->n; i++)
 		if (!s->trial[i].judged && is_float(s->trial[i].of[0].format))
 			st = judge_trial(s, &s->trial[i], err);
-	if (st || s->most.kind != AS_LARGE)
-		return st;
 	s->n = 0;
-	st = list_both(s, err);
+	st = st ? st : list_both(s, err);
 	return st ? st : judge_near(s, 2, err);
 }
 
@@ -571,7 +609,7 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 		vn_comparison c;
 
 		vn_policy_from_name(names[i], &p);
-		st = judge_as(x, p, false, &c, err);
+		st = judge_as(x, p, WHOLE, &c, err);
 		const vn_checkpoints *by = &c.result.checkpoints;
 		const bool            alike = !st && by->n == is->n && nearer_in(&s, by, VN_ROLE_LINEAR) > log(ALIKE);
 		const int             left = alike ? count_wrong(by) : least + 1;
@@ -593,6 +631,62 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 		s.best = (vn_comparison) { 0 };
 	}
 	end_search(&s);
+	return st;
+}
+
+/* ---- 16 bits behind logits in float32 -------------------------------------------------------- */
+
+/* Returns how alike the candidate's errors are to those of a run in another storage format: the
+ * cosine between both, over all checkpoints; 0 if they are not about as large. is: judged without
+ * the format; by: with it. */
+static double error_cosine(const vn_checkpoints *is, const vn_checkpoints *by)
+{
+	double own = 0, format = 0, between = 0;
+
+	for (int i = 0; i < is->n && i < by->n; i++) {
+		if (!is->of[i].replayed || !by->of[i].replayed || is->of[i].replay.bad || by->of[i].replay.bad)
+			continue;
+		own += is->of[i].replay.local;
+		format += by->of[i].replay.floor;
+		between += by->of[i].replay.local;
+	}
+	return own > 0 && format > 0 && fabs(log(own / format)) < log(LIKE_SIZES)
+	           ? (own + format - between) / (2 * sqrt(own * format))
+	           : 0;
+}
+
+/* Logits in float32 do not show the format of the layers before them, but its roundings do: of two
+ * runs in one format, many fall on the same numbers. Takes a format whose errors the candidate's
+ * are like, as the reference rounds or as others do, if nothing is wrong in it. */
+static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, vn_comparison *kept, vn_policy *policy,
+                              vn_error *err)
+{
+	static const char *const names[] = { "bf16", "f16" };
+	static const int         as[] = { LOCAL + VN_LIKE_OTHERS, LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS),
+		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_ATTENTION),
+		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS | VN_NOT_ATTENTION), LOCAL };
+	enum { N_NAMES = sizeof names / sizeof *names, N_AS = sizeof as / sizeof *as };
+	double        most = 0;
+	vn_policy     p, best = *policy;
+	vn_comparison c;
+	vn_status     st = VN_OK;
+
+	for (int i = 0; !st && most < LIKE_ERRORS && i < N_AS * N_NAMES; i++) {
+		vn_policy_from_name(names[i % N_NAMES], &p);
+		st = judge_as(x, p, as[i / N_NAMES], &c, err);
+		most = st || c.result.checkpoints.n != is->n ? 0 : error_cosine(is, &c.result.checkpoints);
+		best = most < LIKE_ERRORS ? best : p;
+		vn_comparison_close(&c);
+	}
+	if (st || vn_policy_same(best, *policy))
+		return st;
+	st = judge_as(x, best, WHOLE, &c, err);
+	const bool right = !st && c.result.checkpoints.n == is->n && count_wrong(&c.result.checkpoints) == 0;
+	if (right)
+		*policy = best;
+	vn_comparison_close(right ? kept : &c);
+	if (right)
+		*kept = c;
 	return st;
 }
 
@@ -633,12 +727,14 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged,
                                  vn_policy *policy, vn_error *err)
 {
 	vn_comparison kept = { 0 };
-	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, false, &kept, err) : VN_OK;
+	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, WHOLE, &kept, err) : VN_OK;
 
 	if (!st && is_ggml_model(judged) && policy->storage == VN_F32 && !policy->products) {
 		const bool cut = kept.result.checkpoints.n > 0;
 		st = find_ggml(x, cut ? &kept.opened : judged, cut ? &kept.result.checkpoints : all, &kept, policy, err);
 	}
+	if (!st && x->heads && policy->storage == VN_F32 && !policy->products)
+		st = find_storage(x, kept.result.checkpoints.n > 0 ? &kept.result.checkpoints : all, &kept, policy, err);
 	for (bool found = true; !st && found;) {
 		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,

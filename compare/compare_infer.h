@@ -12,6 +12,7 @@ typedef struct vn_inference {
 	char                     *chosen;
 	size_t                    room;
 	vn_recording            **first; /* (2) NULL; kept by the search: the steps of a long pair that it looks at */
+	bool                      heads; /* only logits were recorded, in float32 */
 	bool                      later; /* these are the last ones, and all before joined to one; else the first */
 } vn_inference;
 

@@ -17,8 +17,9 @@
 enum { TENSORS = 64 }; /* whose first numbers are looked at */
 
 /* *coarse: the numbers themselves are of a coarser format than the precision: that is said
- * elsewhere (precision.h). Notes that a recording of logits may be that of a coarser run. */
-static vn_status look_at_numbers(const vn_compare_line *k, vn_comparison *c, bool *coarse, vn_error *err)
+ * elsewhere (precision.h). *heads: only logits were recorded, in float32, and nobody declared a
+ * precision, so it may be that of a coarser run: notes that. */
+static vn_status look_at_numbers(const vn_compare_line *k, vn_comparison *c, bool *coarse, bool *heads, vn_error *err)
 {
 	const vn_compare_options *o = c->opened.request.options;
 	vn_shown_precision        shown;
@@ -28,8 +29,9 @@ static vn_status look_at_numbers(const vn_compare_line *k, vn_comparison *c, boo
 	if (st || !vn_policy_from_word(vn_precision_of(c->opened.cand), &said))
 		return st;
 	*coarse = shown.votes && vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage);
-	if (shown.heads && shown.format == VN_F32 && said.storage == VN_F32 && !o->precision && !o->bitwise && !k->limits &&
-	    !vn_precision_declared(c->opened.cand))
+	*heads = shown.heads && shown.format == VN_F32 && said.storage == VN_F32 && !o->precision && !o->bitwise &&
+	         !k->limits && !vn_precision_declared(c->opened.cand);
+	if (*heads)
 		vn_lines_add(
 			&c->result.remarks.notes,
 			"nobody declared the candidate's precision, and logits do not show that of the layers before them: "
@@ -91,7 +93,7 @@ static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy pol
 vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	vn_recording *first[2] = { NULL };
-	vn_inference  x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first, false };
+	vn_inference  x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first, false, false };
 	char          kept[128];
 	vn_policy     policy;
 	vn_status     st = VN_OK;
@@ -99,7 +101,7 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 	c->opened.request.unexplained = false;
 	const bool declared = vn_precision_declared(c->opened.cand), can = can_infer(k, c, &policy);
 	bool       coarse = true;
-	if ((can || (!declared && !c->result.verdict.within)) && (st = look_at_numbers(k, c, &coarse, err)))
+	if ((can || (!declared && !c->result.verdict.within)) && (st = look_at_numbers(k, c, &coarse, &x.heads, err)))
 		return st;
 	if (coarse || !can)
 		return vn_chapter_explain(c, err);

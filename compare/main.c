@@ -117,6 +117,10 @@ static int finish_streams(int status)
 		vn_say(stderr, "%s\n", err.text);
 		status = 2;
 	}
+	if (status != 2 && vn_maps_unchanged(&err)) {
+		vn_say(stderr, "vernier: %s\n", err.text);
+		status = 2;
+	}
 	if (status != 2 && vn_printed_left())
 		vn_printed_leave();
 	return status;

@@ -79,10 +79,12 @@ typedef struct vn_comparing {
 	{ \
 		"precision", 0, VN_INTO(type, how.said), \
 			.argument = "P", .words = &vn_policy_names, .changes_verdict = true, .repeated = true, \
-			.help = "The precision that CAND computed in: it selects limits and floor. Roles with another format " \
-					"follow the name: f32,cache=f16. Roles: weights, products, linear, cache, softmax. Formats: " \
-					"tf32, f16, bf16, q8_0, q8_0-rotated, int8, int8-inputs, q8-inputs, f8. Default: CAND's; " \
-					"if nobody stated it, and with --model, also the roles that the numbers show." \
+			.help = \
+				"The precision that CAND computed in: it selects limits and floor. Roles with another format " \
+				"follow the name: f32,cache=f16. Roles: weights, products, linear, cache, softmax. Formats: " \
+				"tf32, f16, bf16, q8_0, q8_0-rotated, int8, int8-token, int8-channel, int8-inputs, q8-inputs, f8, " \
+				"f8-scaled; of a cache also F-prompt. Default: CAND's; " \
+				"if nobody stated it, and with --model, also the roles that the numbers show." \
 	}
 #define VN_FLOOR_PRECISION_OPTION(type, how) \
 	{ \

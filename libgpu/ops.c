@@ -119,6 +119,19 @@ static void join(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
+/* Rows one token later: the last one stays for the next call. */
+static void delay(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t N = n->c.delay.columns, step = rows_at_once(N);
+	vn_buffer    *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]), *before = state_of(w, n, 0),
+			  *after = &w->g->cache.slot[n->state[0]].next;
+
+	append_numbers(w, before, before->address, y, y->address, N);
+	for (int64_t t = 1; t < w->tokens; t += step)
+		append_numbers(w, x, in_buffer(w, x, (t - 1) * N), y, in_buffer(w, y, t * N), smaller(step, w->tokens - t) * N);
+	append_numbers(w, x, in_buffer(w, x, (w->tokens - 1) * N), after, after->address, N);
+}
+
 vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n)
 {
 	return (is_wide(w, n->out[0]) ? vn_product_choose_joined : vn_product_choose)(
@@ -348,6 +361,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_LINEAR] = linear,
 		[VN_OP_SLICE] = slice,
 		[VN_OP_JOIN] = join,
+		[VN_OP_DELAY] = delay,
 		[VN_OP_ROPE] = rope,
 		[VN_OP_ATTENTION] = vn_ops_attention,
 		[VN_OP_ACT] = map,

@@ -36,7 +36,8 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .cap = (float)n->c.attention.cap,
 		                         .has_sinks = sinks >= 0,
 		                         .table = w->g->cache.pages.table.address,
-		                         .sinks = sinks < 0 ? 0 : in_weight(w, sinks, 0) };
+		                         .sinks = sinks < 0 ? 0 : in_weight(w, sinks, 0),
+		                         .first = (uint32_t)n->c.attention.first };
 }
 
 static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)

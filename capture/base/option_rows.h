@@ -34,6 +34,13 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 				"Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in " \
 				"engines that serve many sequences. The results are the same, bit for bit. Default: contiguous." \
 	}
+#define VN_MTP_OPTION(type, field) \
+	{ \
+		"mtp", 0, VN_INTO(type, field), \
+			.help = \
+				"Also run the model's multi-token-prediction head, from its weights mtp.* (vernier help models.md). " \
+				"Default: ignore them, as transformers does." \
+	}
 /* what: "prompt" */
 #define VN_NO_SPECIAL_OPTION(type, field, what) \
 	{ \

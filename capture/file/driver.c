@@ -339,7 +339,19 @@ static vn_status lengthen_file(vn_driver *d, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_driver_publish(vn_driver *d, vn_error *err)
+/* Writes all of an empty file at once: a page. */
+static vn_status write_first(vn_driver *d, vn_error *err)
+{
+	char page[VN_DISK_PAGE] = "";
+
+	for (size_t i = 0; i < d->n_log; i++)
+		memcpy(page + d->log[i].at, d->log[i].data, d->log[i].bytes);
+	const vn_status st = vn_write_at((vn_open_file) { d->fd, d->path }, "its beginning", page, (size_t)d->eoa, 0, err);
+	d->length = st ? 0 : d->eoa;
+	return st;
+}
+
+static vn_status write_in_order(vn_driver *d, vn_error *err)
 {
 	vn_status st = VN_OK;
 	int      *stage = malloc((d->n_log + 1) * sizeof *stage);
@@ -360,6 +372,13 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 		}
 	}
 	free(stage);
+	return st;
+}
+
+vn_status vn_driver_publish(vn_driver *d, vn_error *err)
+{
+	vn_status st = d->length == 0 && d->eoa <= VN_DISK_PAGE ? write_first(d, err) : write_in_order(d, err);
+
 	/* Only now: after a failure everything is written again in the same order. */
 	if (!st && d->from && !d->held && !d->to)
 		d->to = d->eof;

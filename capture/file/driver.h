@@ -5,7 +5,8 @@
  * until vn_driver_publish. That writes it in an order in which the file can be opened after every
  * step: first new blocks, which nothing on disk refers to yet; then the superblock (which only says
  * how long the file is); then the blocks that existed before, each in one write. Since a recording
- * only ever adds links to finished objects, each of those blocks is valid by itself.
+ * only ever adds links to finished objects, each of those blocks is valid by itself. The first
+ * state, at most a page, is one write: kill -9 may end a write between two pages, not within one.
  *
  * It also hides errors that the library handles badly: the library's own writes never fail. A full
  * disk becomes an error of vn_driver_publish, and the file stays as it was published last.

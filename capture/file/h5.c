@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -160,6 +161,14 @@ bool vn_h5_put_text(hid_t object, const char *name, const char *text)
 	if (type < 0)
 		type = vn_h5_text_type();
 	return type >= 0 && put_attribute(object, name, type, type, &text);
+}
+
+bool vn_h5_put_word(hid_t object, const char *name, const char *word)
+{
+	const hid_t type = H5Tcopy(H5T_C_S1);
+	const bool  good = type >= 0 && H5Tset_size(type, strlen(word)) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+	                  H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && put_attribute(object, name, type, type, word);
+	return vn_h5_close(type) && good;
 }
 
 bool vn_h5_put_int(hid_t object, const char *name, int64_t value)

@@ -34,7 +34,9 @@ hid_t vn_h5_text_type(void);
  * invalid, because it was not made, is no failure. */
 bool vn_h5_close(hid_t id);
 
-/* Create a scalar attribute. */
+/* Create a scalar attribute. A word is kept in the object's header, a text in a heap of 4096
+ * bytes. */
+bool vn_h5_put_word(hid_t object, const char *name, const char *word);
 bool vn_h5_put_text(hid_t object, const char *name, const char *text);
 bool vn_h5_put_int(hid_t object, const char *name, int64_t value);
 bool vn_h5_put_real(hid_t object, const char *name, double value);

@@ -2,6 +2,7 @@
 #include "capture/file/output.h"
 
 #include "libref/base/files.h"
+#include "libref/base/map.h"
 #include "libref/base/printed.h"
 #include "libref/base/temporary.h"
 #include "libref/base/text.h"
@@ -37,12 +38,10 @@ static int open_temporary(vn_output *o)
 vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
 	*o = (vn_output) { .path = path, .kind = kind, .force = force, .mark = vn_trouble_mark() };
-	if (!path) {
+	vn_status st = vn_maps_unchanged(err);
+	if (!path)
 		o->file = stdout;
-		return VN_OK;
-	}
-	const vn_status st = vn_place_check(path, kind, force, err);
-	if (st)
+	if (!path || st || (st = vn_place_check(path, kind, force, err)))
 		return st;
 	vn_temporary_begin();
 	const int fd = open_temporary(o);
@@ -68,8 +67,8 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
  * is checked again. */
 static vn_status rename_output(const vn_output *o, vn_error *err)
 {
-	const vn_status st = o->force ? vn_place_check(o->path, o->kind, true, err) : VN_OK;
-	if (st)
+	vn_status st = vn_maps_unchanged(err);
+	if (st || (o->force && (st = vn_place_check(o->path, o->kind, true, err))))
 		return st;
 	const int moved = o->force ? rename(o->temporary, o->path) : vn_file_move(o->temporary, o->path);
 	if (moved != 0 && !o->force && errno == EEXIST)

@@ -1,7 +1,6 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
-#include "capture/file/disk.h"
 #include "libref/base/files.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
@@ -218,8 +217,6 @@ static leftover kind_of_leftover(const char *head, size_t n)
 	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "";
 	enum { DESCRIBED = 16 }; /* bytes of the attribute's type and shape, before its number (scribe_file.c) */
 
-	if (n >= strlen(VN_PLACE_BEGUN) && memcmp(head, VN_PLACE_BEGUN, strlen(VN_PLACE_BEGUN)) == 0)
-		return UNFINISHED;
 	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
 		return SOMETHING_ELSE;
 	const char *complete = find_bytes(head, n, attribute, sizeof attribute);
@@ -307,8 +304,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 				return free;
 			const vn_status st = ftruncate(p->fd, 0) != 0
 			                         ? vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno))
-			                         : vn_write_at((vn_open_file) { p->fd, p->partial }, "its beginning",
-			                                       VN_PLACE_BEGUN, strlen(VN_PLACE_BEGUN), 0, err);
+			                         : VN_OK;
 			if (st && made)
 				unlink(p->partial);
 			else if (!st)

@@ -40,10 +40,6 @@ bool vn_same_file(const char *a, const char *b);
 /* Do both paths name one place in one folder, whether a file is there or not? */
 bool vn_same_place(const char *a, const char *b);
 
-/* What a recording's file holds until HDF5's superblock is written over it, after the first of the
- * structure: so a later run knows whose it is. */
-#define VN_PLACE_BEGUN "vernier begins a recording here\n"
-
 /* Checks path as vn_place_open or vn_output_open would, without changing anything. */
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Checks only that files can be made in the folder of path. */

@@ -9,7 +9,7 @@
 #include "capture/file/child.h"
 #include "capture/recording/scratch.h"
 #include "libref/base/alloc.h"
-#include "libref/base/files.h"
+#include "libref/base/map.h"
 #include "libref/base/order.h"
 #include "libref/base/text.h"
 
@@ -18,12 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
 /* deflate expands a byte to at most 1032; a larger ratio is invalid */
 enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
+/* An archive of zeros may be a thousandth of what it holds. Beyond this, no small file fills a disk
+ * unless somebody unpacks it first. */
+enum { DENSE_BYTES = 1 << 30, DENSE_TIMES = 100 };
 enum { LOCAL_HEADER = 30 }; /* bytes before a member's name and data, at least */
 /* Read-ahead: the whole of a small archive, otherwise four times as many members as last time. */
 enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
@@ -35,6 +37,7 @@ typedef struct npz_member {
 } npz_member;
 
 typedef struct archive {
+	vn_map     whole; /* so that a change of the file is seen; child processes read it */
 	int        fd;
 	int64_t    bytes;
 	uint64_t  *size; /* (n) of each member */
@@ -343,6 +346,7 @@ static void close_archive(vn_dump *d)
 {
 	archive *s = d->state;
 	vn_scratch_end(&s->room);
+	vn_map_close(&s->whole);
 	if (s->fd >= 0)
 		close(s->fd);
 	VN_FREE(s->size, s);
@@ -350,16 +354,23 @@ static void close_archive(vn_dump *d)
 
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 {
-	archive    *s = d->state = vn_alloc_zero(1, sizeof *s);
-	struct stat x;
+	archive  *s = d->state = vn_alloc_zero(1, sizeof *s);
+	char      stored[24], held[24];
+	vn_status st;
+
 	d->kind = "npz";
 	d->bytes = bytes_of;
 	d->close = close_archive;
-	if ((s->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0 || fstat(s->fd, &x) != 0)
+	s->fd = -1;
+	if ((st = vn_map_open(d->path, &s->whole, err)))
+		return st;
+	if ((s->fd = vn_plain_open(d->path, O_RDONLY)) < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
-	if (!S_ISREG(x.st_mode))
-		return vn_fail(err, VN_ERR_IO, "%s: not a regular file", d->path);
-	vn_input_note(s->fd);
-	s->bytes = x.st_size;
-	return run_child(d, list_members, err);
+	s->bytes = (int64_t)s->whole.bytes;
+	st = run_child(d, list_members, err);
+	return st || s->all <= DENSE_BYTES || s->all / DENSE_TIMES <= (uint64_t)s->bytes
+	           ? st
+	           : vn_fail(err, VN_ERR_FORMAT,
+	                     "%s: its %s hold %s: if that is right, unzip it into a folder, and import the folder", d->path,
+	                     vn_text_bytes(s->bytes, stored), vn_text_bytes((int64_t)s->all, held));
 }

@@ -1,6 +1,5 @@
 /* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
 #include "capture/recording/recording_internal.h"
-#include "capture/file/place.h"
 #include "capture/recording/sequence.h"
 
 #include "libref/base/files.h"
@@ -59,7 +58,6 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
 	unsigned char              head[HEAD];
-	char                       begin[sizeof VN_PLACE_BEGUN - 1];
 	const char                *why;
 	struct stat                st;
 
@@ -78,9 +76,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	r->changed = st.st_mtim;
 	r->touched = st.st_ctim;
 	if (r->bytes == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its copy fail?", r->path);
-	if (vn_pread_all(r->fd, begin, sizeof begin, 0, &why) && memcmp(begin, VN_PLACE_BEGUN, sizeof begin) == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: a recording that was only begun; it holds nothing", r->path);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its copy fail, or its recording at once?",
+		               r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
 	for (int64_t at = 0; at + (int64_t)sizeof head <= r->bytes; at = at ? 2 * at : 512) {
 		if (!vn_pread_all(r->fd, head, sizeof head, at, &why))

@@ -73,6 +73,8 @@ const char        *vn_recording_format(const vn_recording *r);
 int                vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
 /* Returns the plan in /plan, checked; NULL if the file has none. */
 const vn_plan     *vn_recording_plan(const vn_recording *r);
+/* Does its plan have a multi-token-prediction head? */
+bool               vn_recording_has_mtp(const vn_recording *r);
 /* Returns the plan of a run of any PyTorch module, if /plan is one; else NULL. */
 const vn_run_plan *vn_recording_run_plan(const vn_recording *r);
 /* Lines of JSON in a replay file; none in a recording. */

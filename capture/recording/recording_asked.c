@@ -199,6 +199,13 @@ const vn_plan *vn_recording_plan(const vn_recording *r)
 	return r->plan;
 }
 
+bool vn_recording_has_mtp(const vn_recording *r)
+{
+	const vn_plan *plan = vn_recording_plan(r);
+
+	return plan && vn_plan_of_point(plan, VN_POINT_MTP_LOGITS) >= 0;
+}
+
 const vn_run_plan *vn_recording_run_plan(const vn_recording *r)
 {
 	return r->run_plan;

@@ -28,7 +28,9 @@ typedef struct vn_engine_options {
 	bool               validate, guard; /* gpu */
 	bool               paged;           /* gpu: paged cache */
 	int                block;           /* tokens per block; 0: 16 */
+	bool               loaded;          /* ref: reads experts when the model is opened */
 	bool               quiet;           /* no progress on the terminal */
+	bool               mtp;             /* for who opens the model: with its head (vn_model_open_as) */
 	/* If some nodes run elsewhere or in another precision, the engine is a hybrid
 	 * (capture/run/hybrid.h); vn_engine_open_plain ignores these. Borrowed for the call. */
 	const char *const *force_ref; /* gpu: globs of nodes that run on the reference */

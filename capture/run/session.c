@@ -55,7 +55,10 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	vn_status          st;
 
 	*s = (vn_session) { .run = *run, .inject = inject, .n_inject = n };
-	if ((st = vn_model_open(model, &s->m, err)) || (st = make_faulty(s, err)))
+	/* The GPU reads all experts, and a fault may change some. */
+	const bool mapped = !run->gpu && !n && !run->loaded;
+	st = vn_model_open_as(model, (run->mtp ? VN_MODEL_MTP : 0) | (mapped ? VN_MODEL_MAPPED : 0), &s->m, err);
+	if (st || (st = make_faulty(s, err)))
 		return st;
 	s->run.faulty = s->faulty;
 	st = make_recorder_fault(s, &tried, err);

@@ -19,6 +19,7 @@
 
 /* ---- a new file ---------------------------------------------------------------------------- */
 
+/* Words, so that all of it is a page (driver.h). */
 static bool put_root(hid_t file)
 {
 	char      now[32];
@@ -26,9 +27,9 @@ static bool put_root(hid_t file)
 	struct tm tm;
 
 	strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-	return vn_h5_put_text(file, "format", "vernier-checkpoint") && vn_h5_put_int(file, "format_version", 1) &&
-	       vn_h5_put_int(file, "complete", 0) && vn_h5_put_text(file, "created", now) &&
-	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
+	return vn_h5_put_word(file, "format", "vernier-checkpoint") && vn_h5_put_int(file, "format_version", 1) &&
+	       vn_h5_put_int(file, "complete", 0) && vn_h5_put_word(file, "created", now) &&
+	       vn_h5_put_word(file, "tool", "vernier") && vn_h5_put_word(file, "tool_version", VERNIER_VERSION);
 }
 
 /* How a group stores its links: up to `most` of them in its header, in blocks, the first with room
@@ -43,9 +44,9 @@ static bool put_root(hid_t file)
  * nothing is published before the end (driver.h, hold), steps beyond the first few use an index,
  * which takes writes to several blocks; groups in steps are written without HDF5 (bulk.h). */
 enum { FEW = 32, MANY = 65535 };
-/* Bytes that HDF5 allocates at a time for the structure of a file that is written as a whole. What
- * follows must stay in the head of the file that place.c looks at: the text of `format`. */
-enum { META = 4096 };
+/* Bytes that HDF5 allocates at a time for the structure of a file that is written as a whole. With
+ * the superblock before them, the first are a page: one write (driver.h). */
+enum { META = VN_DISK_PAGE - 64 };
 static bool put_links(hid_t props, unsigned most, unsigned expected)
 {
 	return H5Pset_link_phase_change(props, most, 0) >= 0 && H5Pset_est_link_info(props, expected, 16) >= 0 &&

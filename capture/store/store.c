@@ -1,6 +1,7 @@
 /* store.c: see store.h. Tensors: store_tensor.c; /run, /model and /plan: store_about.c. */
 #include "capture/store/store_internal.h"
 
+#include "libref/base/map.h"
 #include "libref/base/signals.h"
 #include "libref/base/trouble.h"
 
@@ -179,9 +180,10 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 
 	come_to_rest(s);
 	st = st ? st : vn_store_status(s, err);
-	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err));
-	int64_t    left;
-	vn_status  closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
+	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err)) &&
+	                   !(st = vn_maps_unchanged(err));
+	int64_t   left;
+	vn_status closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
 	st = st ? st : closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);

@@ -243,6 +243,8 @@ typedef struct vn_compare_options {
 
 typedef struct vn_graph vn_graph; /* localise.c */
 
+typedef enum vn_like_others { VN_UNLIKE_OTHERS, VN_LIKE_OTHERS, VN_NOT_NORMS = 2, VN_NOT_ATTENTION = 4 } vn_like_others;
+
 /* The request. Borrowed; set before vn_compare, which changes the limits as compare.h says. */
 typedef struct vn_request {
 	const vn_compare_options *options;
@@ -255,6 +257,8 @@ typedef struct vn_request {
 	vn_policy                 inferred;
 	bool                      unexplained; /* without the chapter explain: the caller runs it later */
 	bool                      only_local;  /* the local errors alone, without any floor of a run */
+	/* the reference rounds as other implementations do (vn_reference_variants_put_all) */
+	vn_like_others            as_others;
 } vn_request;
 
 /* The inputs of a chapter, which it reads: the request, and what was opened for it. Set by the

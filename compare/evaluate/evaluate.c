@@ -10,6 +10,7 @@
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -27,12 +28,44 @@ typedef struct collector {
 	unsigned char *data;  /* (most, width), allocated at the first row */
 	size_t         bytes;
 	vn_dtype       dtype;
-	int64_t        have;   /* numbers in data */
-	int64_t        before; /* rows already scored and dropped */
-	window_walk   *scorer; /* scores the rows when the buffer is full; NULL: nobody does */
-	vn_routed     *routed; /* takes the experts; NULL: nobody does */
-	int64_t        skip;   /* numbers of logits that are dropped first */
+	int64_t        have;         /* numbers in data */
+	int64_t        before;       /* rows already scored and dropped */
+	window_walk   *scorer;       /* scores the rows when the buffer is full; NULL: nobody does */
+	vn_routed     *routed;       /* takes the experts; NULL: nobody does */
+	int64_t        skip;         /* numbers of logits that are dropped first */
+	int64_t        before_first; /* rows before the first that is wanted */
+	/* the scores of a multi-token-prediction head, of which only the highest of a row is kept */
+	int            head;   /* the value; -1: none */
+	bool           drafts; /* it is being handed over */
+	int64_t        row;    /* the current one; rows before 0 are not kept */
+	int64_t        column;
+	vn_dtype       dtype_of_head;
+	double         highest;
+	int32_t       *draft; /* (rows of a window) */
 } collector;
+
+/* One piece of the head's scores. The first of equal scores counts; NaN is no score. */
+static void take_drafts(collector *c, const void *data, size_t elements)
+{
+	const size_t size = vn_dtype_size(c->dtype_of_head);
+	int32_t      none = -1;
+	double       x;
+
+	for (size_t i = 0; i < elements; i++) {
+		int32_t *d = c->row >= 0 ? &c->draft[c->row] : &none;
+		vn_to_f64(&x, (const char *)data + i * size, c->dtype_of_head, 1);
+		if (c->column == 0 || (x > c->highest && *d >= 0)) {
+			*d = (int32_t)c->column;
+			c->highest = x;
+		}
+		if (isnan(x))
+			*d = -1;
+		if (++c->column == c->width) {
+			c->column = 0;
+			c->row++;
+		}
+	}
+}
 
 static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
@@ -42,6 +75,13 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	(void)err;
 	if (c->routed && vn_routed_begin(c->routed, value, dtype))
 		return VN_OK;
+	c->drafts = value == c->head;
+	if (c->drafts) {
+		c->dtype_of_head = dtype;
+		c->row = c->routed ? -c->before_first : 0;
+		c->column = 0;
+		return VN_OK;
+	}
 	c->dtype = dtype;
 	c->have = c->before = 0;
 	if (bytes > c->bytes) {
@@ -71,6 +111,10 @@ static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_err
 		vn_routed_take(c->routed, data, elements);
 		return VN_OK;
 	}
+	if (c->drafts) {
+		take_drafts(c, data, elements);
+		return VN_OK;
+	}
 	const size_t dropped = (int64_t)elements < c->skip ? elements : (size_t)c->skip;
 	c->skip -= (int64_t)dropped;
 	from += dropped * size;
@@ -94,8 +138,9 @@ static vn_status end_value(void *ctx, vn_error *err)
 {
 	collector *c = ctx;
 	(void)err;
-	if (c->scorer && c->have > 0 && !(c->routed && c->routed->open >= 0))
+	if (c->scorer && c->have > 0 && !c->drafts && !(c->routed && c->routed->open >= 0))
 		flush_rows(c);
+	c->drafts = false;
 	return VN_OK;
 }
 
@@ -135,6 +180,7 @@ static vn_status run_engine(window_walk *w, int s, engine_call call, vn_error *e
 		                      .last = past + call.last,
 		                      .sink = { .ctx = c, .begin = begin_value, .write = take_piece, .end = end_value } };
 	c->skip = c->routed ? call.first * c->width : 0;
+	c->before_first = call.first;
 	return e->ops->forward(e->self, call.ids, call.tokens, &taps, err);
 }
 
@@ -192,6 +238,9 @@ static vn_status one_window(window_walk *w, int64_t stop, vn_error *err)
 		w->engine[s]->ops->reset(w->engine[s]->self);
 		st = run_engine(w, s, (engine_call) { ids, stop - w->begin, first, last }, err);
 	}
+	for (int64_t i = 0; !st && w->rows[0].head >= 0 && i < stop - w->from; i++)
+		for (int s = 0; s < 2 && first + i > 0; s++) /* the window's first token has none before it */
+			w->t[w->m + i].draft[s] = w->rows[s].draft[i];
 	if (!st && w->by_routing)
 		st = run_routed(w, (engine_call) { ids, stop - w->begin, first, last }, err);
 	w->m += stop - w->from;
@@ -303,6 +352,8 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
 
+	const int head = vn_plan_of_point(plan, VN_POINT_MTP_LOGITS);
+
 	/* a fault may add values to the candidate's plan */
 	const size_t values = (size_t)(ref->n_values > cand->n_values ? ref->n_values : cand->n_values);
 
@@ -310,9 +361,14 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	w.want = vn_alloc_zero(values, sizeof *w.want);
 	w.chosen = vn_alloc_zero(values, sizeof *w.chosen);
 	w.into = w.t = vn_alloc((size_t)o->n, sizeof *w.t);
-	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };
-	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .scorer = &w };
+	const int64_t rows = o->window < o->n ? o->window : o->n;
+	w.rows[0] = (collector) { .width = plan->vocab, .most = rows, .head = head };
+	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .scorer = &w, .head = head };
 	w.want[logits] = w.chosen[logits] = true;
+	for (int s = 0; head >= 0 && s < 2; s++) {
+		w.want[head] = w.chosen[head] = true;
+		w.rows[s].draft = vn_alloc((size_t)rows, sizeof *w.rows[s].draft);
+	}
 	if (o->replay_routing) {
 		vn_routed_init(&w.routed, plan, w.chosen);
 		w.by_routing = vn_alloc((size_t)o->n, sizeof *w.by_routing);
@@ -326,9 +382,12 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 		vn_evaluate_routing(w.t, w.by_routing, w.m, e);
 	if (!st && o->decode > 0) {
 		e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
+		if (head >= 0)
+			w.want[head] = false;
 		st = decode_greedily(&w, e, err);
 	}
-	VN_FREE(w.rows[0].data, w.rows[1].data);
+	for (int s = 0; s < 2; s++)
+		VN_FREE(w.rows[s].data, w.rows[s].draft);
 	vn_routed_finish(&w.routed);
 	VN_FREE(w.by_routing, w.chosen, w.want, w.t);
 	return st;

@@ -36,6 +36,8 @@ typedef struct vn_evaluate_options {
 	bool           replay_routing;
 } vn_evaluate_options;
 
+enum { VN_NO_DRAFT = -2 };
+
 /* The result for one scored token. */
 typedef struct vn_token_score {
 	int64_t at;          /* index of the token in the text */
@@ -43,6 +45,9 @@ typedef struct vn_token_score {
 	int32_t argmax[2];   /* the tokens that each engine predicts instead; -1 if a score is NaN */
 	bool    tie;         /* those two have nearly equal reference scores (specs/limits.md) */
 	bool    finite[2];
+	/* the token that the multi-token-prediction head of each engine predicts; -1: a score is NaN;
+	 * VN_NO_DRAFT: none */
+	int32_t draft[2];
 	int     shared, of; /* tokens among the top 5 of both; size of the top (5) */
 } vn_token_score;
 
@@ -71,6 +76,10 @@ typedef struct vn_evaluation {
 	 * what the candidate's arithmetic adds to it, and the divergence of the former. */
 	bool    routed;
 	vn_mean routing, arithmetic, routing_kl;
+	/* The multi-token-prediction head: the share of its greedy drafts that equal the engine's own
+	 * greedy token, of the tokens that have two before them. */
+	int64_t drafts; /* 0: the model has no head */
+	double  accepted[2];
 	/* Scores that peak at the input token: as if the head were fed the embedding. */
 	double  repeats;   /* share of scored tokens that repeat the one before */
 	double  echo[2];   /* share of rows whose argmax is the input token */

@@ -192,6 +192,12 @@ static void print_choices(const vn_evaluated *x, FILE *out)
 		vn_say(out, "mean %.3g%s, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, error, e->kl_p99, e->kl_max,
 		       e->kl_max_at);
 	}
+	if (e->drafts)
+		vn_say(
+			out,
+			"%-11s the head's greedy draft is the next greedy token: reference %.4g %%, candidate %.4g %% of %" PRId64
+			" tokens\n",
+			"drafts", 100 * e->accepted[0], 100 * e->accepted[1], e->drafts);
 	if (x->o->decode == 0)
 		return;
 	vn_say(out, "%-11s after %" PRId64 " token%s: ", "greedy", e->prompt, e->prompt == 1 ? "" : "s");
@@ -343,6 +349,10 @@ static json_t *evaluation_json(const vn_evaluated *x)
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy_json(x) : json_null());
 	json_object_set_new(j, "routing", e->routed ? routing_json(e) : json_null());
+	json_object_set_new(j, "drafts",
+	                    e->drafts ? json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)e->drafts, "reference",
+	                                          e->accepted[0], "candidate", e->accepted[1])
+	                              : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
 	json_object_set_new(j, "garbage", x->garbage ? vn_json_lines(x->garbage) : json_array());
 	json_object_set_new(j, "notes", x->notes ? vn_json_lines(x->notes) : json_array());

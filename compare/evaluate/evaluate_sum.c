@@ -34,7 +34,7 @@ static void find_means(const vn_token_score *t, int64_t n, vn_evaluation *e, dou
 
 void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e)
 {
-	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 };
+	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 }, accepted[2] = { 0 };
 	double *x = vn_alloc_zero((size_t)m, 4 * sizeof *x);
 
 	e->scored = m;
@@ -48,7 +48,9 @@ void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_
 		shared += t[i].shared;
 		of += t[i].of;
 		repeats += ids[t[i].at] == ids[t[i].at - 1];
+		e->drafts += t[i].draft[0] != VN_NO_DRAFT;
 		for (int s = 0; s < 2; s++) {
+			accepted[s] += t[i].draft[s] >= 0 && t[i].draft[s] == t[i].argmax[s];
 			e->nonfinite[s] += !t[i].finite[s];
 			echo[s] += t[i].finite[s] && t[i].argmax[s] == ids[t[i].at - 1];
 		}
@@ -65,6 +67,7 @@ void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_
 	e->repeats = (double)repeats / (double)m;
 	for (int s = 0; s < 2; s++) {
 		e->perplexity[s] = exp(e->loss[s].mean);
+		e->accepted[s] = e->drafts ? (double)accepted[s] / (double)e->drafts : 0;
 		e->echo[s] = (double)echo[s] / (double)m;
 		e->echoes[s] = vn_echoes(e->echo[s], e->repeats, m);
 	}

@@ -17,6 +17,8 @@ vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[
 	const vn_scores_row     both = vn_scores_sweep_row(&pair, 0, width);
 	vn_token_score          t = { .at = at, .kl = both.kl, .tie = both.tie, .shared = both.shared, .of = both.of };
 
+	t.draft[0] = t.draft[1] = VN_NO_DRAFT;
+
 	for (int s = 0; s < 2; s++) {
 		vn_scores_row own = both;
 		if (!both.finite) { /* which side is it? */

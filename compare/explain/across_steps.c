@@ -433,14 +433,16 @@ static bool has_slots_beside(const point_group *g)
 	return false;
 }
 
-/* Is the scale of the scores wrong, although it is right in another step? Then the cached keys may
- * be scaled. */
-static bool has_keys_beside(const point_group *g)
+/* Is the scale of the scores wrong, although it is right in another step, or the result of a step
+ * of one token multiplied? Then the cached keys, or values, may be scaled. */
+static bool has_scaled_beside(const point_group *g)
 {
-	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit && g->x[i]->by[0].speaks_against == VN_RIGHT_THERE &&
-		    g->x[i]->by[0].finding == VN_FINDING_SCORE_SCALE)
+	for (int i = 0; i < g->n; i++) {
+		const vn_trial *h = &g->x[i]->by[0];
+		if (g->x[i]->n_fit && ((h->speaks_against == VN_RIGHT_THERE && h->finding == VN_FINDING_SCORE_SCALE) ||
+		                       (h->finding == VN_FINDING_FACTOR && one_token(g->t, g->x[i]->checkpoint))))
 			return true;
+	}
 	return false;
 }
 
@@ -481,7 +483,7 @@ static void one_point(point_group *g, vn_progress *bar)
 			lend_trial(g, i);
 		else
 			share_answer(g, i);
-	if (has_unexplained(g) || has_keys_beside(g))
+	if (has_unexplained(g) || has_scaled_beside(g))
 		vn_explain_changed_slots(g->t, g->x, g->n);
 	if (has_unexplained(g) || has_slots_beside(g))
 		vn_explain_cache_slots(g->t, g->x, g->n);

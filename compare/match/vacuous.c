@@ -38,16 +38,20 @@ static bool is_table(const vn_entry *e)
 	return false;
 }
 
-/* Probabilities over one key and normalised weights of one expert are always 1, tables may be
- * constant, and a single number is always constant. */
+/* Probabilities over one key and normalised weights of one expert are always 1, a prediction head
+ * has zeros for what comes before the first token, tables may be constant, and a single number is
+ * always constant. */
 static bool may_be_constant(const vn_entry *e)
 {
 	static const vn_point among_one[] = { VN_POINT_ATTN_PROBS, VN_POINT_ROUTER_IDS, VN_POINT_ROUTER_WEIGHTS };
+	static const vn_point before[] = { VN_POINT_MTP_HIDDEN, VN_POINT_MTP_HIDDEN_NORM };
 	const vn_shape       *s = &e->shape;
 	bool                  may = is_table(e) || vn_shape_count(s) < 2;
 
 	for (size_t i = 0; i < sizeof among_one / sizeof *among_one; i++)
 		may = may || (vn_entry_point(e) == vn_point_get(among_one[i]) && s->dim[s->rank - 1] == 1);
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+		may = may || (vn_entry_point(e) == vn_point_get(before[i]) && s->dim[0] == 1);
 	return may;
 }
 

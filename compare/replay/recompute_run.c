@@ -36,6 +36,18 @@ static void end_call(node_calls *k)
 		free(k->kept[i]);
 }
 
+/* Rounds the rows of each call, as when they were appended. */
+static void round_calls(const run *r, const vn_state *s, char *kept)
+{
+	const bool of_prompt = r->w->policy.role[VN_CACHE_OF_PROMPT];
+
+	for (int64_t at = 0, i = 0; at < r->p->site.tokens && !(of_prompt && i); at += r->p->step[i++].tokens) {
+		const int64_t left = r->p->site.tokens - at, n = r->p->step[i].tokens;
+		vn_ref_round_cache(s, r->w->policy, kept + (size_t)(at * vn_state_row(s)) * r->w->size, n < left ? n : left,
+		                   r->p->threads);
+	}
+}
+
 static void make_states(run *r, node_calls *k)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
@@ -50,7 +62,7 @@ static void make_states(run *r, node_calls *k)
 		k->a.state[i] = k->kept[i] = vn_alloc_zero(n, r->w->size);
 		if (grows && !others) {
 			memcpy(k->kept[i], k->in[s->input], n * r->w->size);
-			vn_ref_round_cache(s, r->w->policy, k->kept[i], r->p->site.tokens, r->p->threads);
+			round_calls(r, s, k->kept[i]);
 		}
 	}
 }

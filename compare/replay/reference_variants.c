@@ -1,5 +1,6 @@
 /* reference_variants.c: see reference_variants.h. */
 #include "compare/replay/reference_variants.h"
+#include "compare/comparison/comparison.h"
 #include "libref/ops/ggml.h"
 #include "libref/ops/intermediate.h"
 
@@ -89,6 +90,17 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 		n->x.conv.formula = i > 0;
 		break;
 	default: break;
+	}
+}
+
+void vn_reference_variants_put_all(vn_plan *plan, vn_policy policy, unsigned but)
+{
+	for (int k = 0; k < plan->n_nodes; k++) {
+		vn_node   *n = &plan->node[k];
+		const bool norm = n->op == VN_OP_RMS_NORM || n->op == VN_OP_GATED_NORM;
+		if (!(norm && but & VN_NOT_NORMS) && !(n->op == VN_OP_ATTENTION && but & VN_NOT_ATTENTION) &&
+		    vn_reference_variants_count(n, policy))
+			vn_reference_variant_put(n, policy, 0);
 	}
 }
 

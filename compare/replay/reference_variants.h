@@ -56,6 +56,8 @@
 int  vn_reference_variants_count(const vn_node *n, vn_policy policy);
 /* Changes a node to implementation i. */
 void vn_reference_variant_put(vn_node *n, vn_policy policy, int i);
+/* Changes all nodes of a plan to their first one; but: VN_NOT_NORMS, VN_NOT_ATTENTION. */
+void vn_reference_variants_put_all(vn_plan *plan, vn_policy policy, unsigned but);
 /* Is implementation i as far from the reference as some mistakes? Then it does not widen the floor;
  * the candidate is compared with its numbers instead. */
 bool vn_reference_variant_judges_alone(const vn_node *n, int i);

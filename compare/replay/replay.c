@@ -5,6 +5,7 @@
 #include "compare/replay/draws.h"
 #include "compare/replay/overflow.h"
 #include "compare/replay/pool_steps.h"
+#include "compare/replay/reference_variants.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/progress.h"
@@ -321,6 +322,8 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	vn_names_init(&r->names, r->plan);
 	if ((st = vn_trace_init(&r->trace, r->plan, steps, err)) || (st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
+	if (r->o->request.as_others)
+		vn_reference_variants_put_all(r->other, r->o->policy, r->o->request.as_others);
 	r->e[VN_REPLAY_OWN].policy = r->o->policy;
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->o->policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {

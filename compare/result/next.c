@@ -299,11 +299,15 @@ static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lin
 	vn_shell_new_file(to, sizeof to);
 	const bool  like = has_joined_calls(o->cand) && cand && !r->unpaired.cand_map;
 	const bool  forced = !like && vn_recording_decoded(o->ref);
-	size_t      n = 7;
-	const char *word[9 + 2 * INJECTIONS_MOST] = { "capture",          "ref",
-		                                          model_of(o),        like ? "--like" : "--ids-from",
-		                                          like ? cand : own,  forced ? "--force-ids-from" : NULL,
-		                                          forced ? own : NULL };
+	size_t      n = 8;
+	const char *word[10 + 2 * INJECTIONS_MOST] = { "capture",
+		                                           "ref",
+		                                           model_of(o),
+		                                           vn_recording_has_mtp(o->ref) ? "--mtp" : NULL,
+		                                           like ? "--like" : "--ids-from",
+		                                           like ? cand : own,
+		                                           forced ? "--force-ids-from" : NULL,
+		                                           forced ? own : NULL };
 	for (int i = 0; i < made; i++) {
 		word[n++] = "--inject";
 		word[n++] = what[i];
@@ -449,8 +453,8 @@ static void add_same_tokens(const vn_opened *o, vn_lines *lines)
 		return;
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
-	vn_runs_add(lines, "vernier", "capture", engine, model_of(o), "--precision", precision, "--ids-from", other,
-	            forced ? "--force-ids-from" : NULL, forced, "-o", to);
+	vn_runs_add(lines, "vernier", "capture", engine, model_of(o), vn_recording_has_mtp(again) ? "--mtp" : NULL,
+	            "--precision", precision, "--ids-from", other, forced ? "--force-ids-from" : NULL, forced, "-o", to);
 	add_with(o, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
 }
 

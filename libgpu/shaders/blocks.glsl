@@ -79,6 +79,7 @@ BLOCK(vn_push_attention) {
 	uint  has_sinks;
 	Int   table;
 	Real  sinks;          // (H)
+	uint  first, pad;     // tokens before `first` are seen by themselves only
 };
 
 BLOCK(vn_push_pages) {

@@ -6,7 +6,8 @@
 // sums run over j in both cases.
 //
 // Query i of this dispatch has position P + i and sees key j when
-// j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
+// j <= P + i (causal) and, with a window W, j > P + i - W. Tokens before `first` are seen by
+// themselves only. S keys exist.
 PUSH(vn_push_attention);
 
 // The number of token j's row of head g among all rows.
@@ -34,9 +35,12 @@ uint value_row(uint j, uint h) { return kv_at(j, h / (p.H / p.G)) * p.U; }
 
 bool visible(uint i, uint j)
 {
-	return (p.causal == 0 || j <= p.P + i) && (p.window == 0 || j + p.window > p.P + i);
+	return (p.causal == 0 || j <= p.P + i) && (p.window == 0 || j + p.window > p.P + i) && j >= min(p.first, p.P + i);
 }
 
 // The keys that query i can see are in [keys_begin, keys_end).
-uint keys_begin(uint i) { return p.window != 0 && p.P + i + 1 > p.window ? p.P + i + 1 - p.window : 0; }
+uint keys_begin(uint i)
+{
+	return max(p.window != 0 && p.P + i + 1 > p.window ? p.P + i + 1 - p.window : 0, min(p.first, p.P + i));
+}
 uint keys_end(uint i)   { return p.causal != 0 ? min(p.P + i + 1, p.S) : p.S; }

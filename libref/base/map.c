@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 
-enum { MOST = 64 };
+enum { MOST = 256 }; /* the largest published models are in 163 files */
 
 static struct mapped_file {
 	const char *base; /* NULL: free */
@@ -65,6 +65,78 @@ static void report_signal(int signal, siginfo_t *info, void *context)
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
 	vn_temporary_end();
 	_exit(2);
+}
+
+/* ---- files that change ----------------------------------------------------------------------- */
+
+/* A file that vn_map_open has mapped, and what was known of it then. */
+typedef struct open_map {
+	struct open_map *next;
+	const void      *data;
+	struct stat      was;
+	char             path[];
+} open_map;
+
+static open_map *opened;
+static char      changed[VN_ERROR_MAX]; /* the first that changed; "": none */
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Whoever writes can set the time of writing back, but not that of the last change of any kind. */
+static void check_map(const open_map *m)
+{
+	struct stat now;
+
+	if (!*changed && (stat(m->path, &now) != 0 || now.st_dev != m->was.st_dev || now.st_ino != m->was.st_ino ||
+	                  now.st_size != m->was.st_size || !same_time(now.st_mtim, m->was.st_mtim) ||
+	                  !same_time(now.st_ctim, m->was.st_ctim)))
+		snprintf(changed, sizeof changed, "%s", m->path);
+}
+
+static bool remember_map(const void *data, const char *path, const struct stat *was)
+{
+	open_map *m = malloc(sizeof *m + strlen(path) + 1);
+
+	if (!m)
+		return false;
+	*m = (open_map) { .data = data, .was = *was };
+	strcpy(m->path, path);
+	pthread_mutex_lock(&lock);
+	m->next = opened;
+	opened = m;
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+static void forget_map(const void *data)
+{
+	pthread_mutex_lock(&lock);
+	for (open_map **at = &opened; data && *at; at = &(*at)->next)
+		if ((*at)->data == data) {
+			open_map *m = *at;
+			check_map(m);
+			*at = m->next;
+			free(m);
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+vn_status vn_maps_unchanged(vn_error *err)
+{
+	pthread_mutex_lock(&lock);
+	for (const open_map *m = opened; m; m = m->next)
+		check_map(m);
+	const bool one = *changed; /* which then stays as it is */
+	pthread_mutex_unlock(&lock);
+	return one ? vn_fail(err, VN_ERR_IO,
+	                     "%s: another program changed the file, its permissions or its links while it was read, "
+	                     "and its contents may be others: run this again",
+	                     changed)
+	           : VN_OK;
 }
 
 void vn_mapped_explain(void)
@@ -117,6 +189,11 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		goto done;
 	}
 	vn_map_not_inherited(p, (size_t)s.st_size); /* child processes that read untrusted files do not need this mapping */
+	if (!remember_map(p, path, &s)) {
+		munmap(p, (size_t)s.st_size);
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		goto done;
+	}
 	vn_mapped_add(p, (size_t)s.st_size, path);
 	*map = (vn_map) { p, (size_t)s.st_size };
 done:
@@ -130,9 +207,25 @@ void vn_map_forget(const vn_map *map, size_t bytes)
 	madvise((void *)(size_t)map->data, bytes / page * page, MADV_DONTNEED);
 }
 
+void vn_map_release(const void *data, size_t bytes)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+	const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+	bool            known = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MOST; i++)
+		known = known || (slot[i].base && at >= (uintptr_t)slot[i].base &&
+		                  at + bytes <= (uintptr_t)slot[i].base + slot[i].bytes);
+	if (known && end > first)
+		madvise((void *)first, end - first, MADV_DONTNEED);
+	pthread_mutex_unlock(&lock);
+}
+
 void vn_map_close(vn_map *map)
 {
 	vn_mapped_drop(map->data);
+	forget_map(map->data);
 	if (map->data)
 		munmap((void *)(size_t)map->data, map->bytes);
 	*map = (vn_map) { NULL, 0 };

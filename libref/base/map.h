@@ -1,7 +1,8 @@
 /* map.h: maps a whole file for reading.
  *
  * The bytes stay valid until vn_map_close. If another program truncates the file meanwhile, reading
- * it raises SIGBUS, which ends this program with a message.
+ * it raises SIGBUS, which ends this program with a message. Other changes are noted:
+ * vn_maps_unchanged.
  */
 #pragma once
 
@@ -19,7 +20,13 @@ typedef struct vn_map {
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err);
 /* Lets go of the memory of the first bytes; they are read from the file again if needed. */
 void      vn_map_forget(const vn_map *map, size_t bytes);
+/* Does the same for the whole pages of any bytes, if they are in a mapped file that vn_mapped_add
+ * knows; else nothing. */
+void      vn_map_release(const void *data, size_t bytes);
 void      vn_map_close(vn_map *map); /* map may be zeroed */
+/* VN_ERR_IO, with the name of the first: another program changed, replaced or removed a file while
+ * it was mapped. What was read of it may be neither the old nor the new contents. Threads: any. */
+vn_status vn_maps_unchanged(vn_error *err);
 
 /* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:
  * VN_ERR_FORMAT. */

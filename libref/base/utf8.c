@@ -93,12 +93,20 @@ static bool is_mark(uint32_t point)
 	return point >= 0x300 && uc_is_general_category_withtable(point, UC_CATEGORY_MASK_Mn | UC_CATEGORY_MASK_Me);
 }
 
+/* Does a command to the runner of a CI begin here? It is obeyed wherever it is in a line of a log:
+ * "##vso[task.prependpath]" of Azure, "##[add-mask]" of GitHub? */
+static bool is_command(const char *text, size_t bytes)
+{
+	return bytes >= 3 && text[1] == '#' && (text[2] == '[' || (bytes >= 6 && memcmp(text + 2, "vso[", 4) == 0));
+}
+
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)
 {
 	ucs4_t point;
 	size_t at = 0;
 	for (int n; at < bytes; at += (size_t)n) {
-		if ((n = read_character(text + at, bytes - at, &point)) == 0 || !vn_utf8_printable(point))
+		if ((n = read_character(text + at, bytes - at, &point)) == 0 || !vn_utf8_printable(point) ||
+		    (point == '#' && is_command(text + at, bytes - at)))
 			break;
 		if (!is_mark(point))
 			*marks = 0;

@@ -31,7 +31,8 @@ char *vn_utf8_clean(char *text);
  * separators, private and unassigned code points. */
 bool   vn_utf8_printable(uint32_t point);
 /* Returns how many bytes at the start of text are printable. marks: combining marks so far, 0 at
- * first; the fifth on one letter is not printable. */
+ * first; the fifth on one letter is not printable, nor is the # of a command that runners of CI
+ * look for in a log (##[, ##vso[). */
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks);
 /* Writes the escape for the unprintable character at the start of text: \n, \r or \t; \u{202e} for
  * any other character; \xff for a byte that is not UTF-8. Returns the length of the character, at

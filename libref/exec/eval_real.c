@@ -355,6 +355,9 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);
 		return true;
 	case VN_OP_DELTA_RULE: return delta_rule(n, a, e, out);
+	case VN_OP_DELAY:
+		REAL(vn_delay)(out, &(REAL(vn_delayed)) { a->in[0], a->state[0], a->tokens, row, a->past, a->begins, e });
+		return true;
 	case VN_OP_JOIN: REAL(vn_join)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, dim, &n->c); return true;
 	case VN_OP_TOP_K: return REAL(vn_top_k)(out, (const real *[]) { a->in[0], v[0] }, a->tokens, &n->c, e, a->threads);
 	case VN_OP_ROUTE:

@@ -15,17 +15,20 @@ enum {
 
 void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t tokens, int threads)
 {
-	const vn_role_format f = policy.role[VN_ROLE_CACHE];
+	const vn_role_format of = policy.role[VN_ROLE_CACHE];
+	const bool           channels = of == VN_ROLE_INT8_CHANNEL && s->input == VN_ATTN_K;
 	/* q8_0: blocks may go on from head to head; rotated: llama.cpp's matrix for values is small */
 	const int64_t        all = vn_state_row(s), head = s->size[s->rank - 1],
-				  n = f == VN_ROLE_Q8_0                                                      ? all
-	                  : f == VN_ROLE_Q8_0_ROTATED && s->input == VN_ATTN_V && head % 64 == 0 ? 64
-	                                                                                         : head;
+				  n = of == VN_ROLE_Q8_0 || of == VN_ROLE_INT8_TOKEN || channels              ? all
+	                  : of == VN_ROLE_Q8_0_ROTATED && s->input == VN_ATTN_V && head % 64 == 0 ? 64
+	                                                                                          : head;
+	const vn_role_format f = of == VN_ROLE_INT8_TOKEN || (of == VN_ROLE_INT8_CHANNEL && !channels) ? VN_ROLE_INT8 : of;
 
 	if (!f)
 		return;
 	vn_eval_for(policy)->round(rows, tokens * all / n, n, f,
-	                           policy.role[VN_OTHER_TIES] && (f == VN_ROLE_INT8 || f == VN_ROLE_Q8_0), threads);
+	                           policy.role[VN_OTHER_TIES] && (f == VN_ROLE_INT8 || f == VN_ROLE_Q8_0 || channels),
+	                           threads);
 	/* read back in 16 bits; not by the more precise run, which measures the floor */
 	if (policy.storage == VN_F16 || policy.storage == VN_BF16)
 		vn_round_f32(rows, policy.storage, (size_t)(tokens * all));
@@ -33,8 +36,10 @@ void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t
 
 static void append_rows(vn_ref *r, int state, const void *rows)
 {
-	vn_ref_round_cache(&r->plan->state[state], r->policy, vn_states_append(&r->states, state, rows), r->call.tokens,
-	                   r->threads);
+	void *to = vn_states_append(&r->states, state, rows);
+
+	if (!r->policy.role[VN_CACHE_OF_PROMPT] || r->position == 0)
+		vn_ref_round_cache(&r->plan->state[state], r->policy, to, r->call.tokens, r->threads);
 }
 
 /* Values such as keys are appended to those of earlier calls at once, where attention reads them.
@@ -297,6 +302,20 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
+/* Asks for the weights of the experts that some token is routed to. */
+static void ask_for_experts(const vn_ref *r, const vn_node *n, const vn_args *a)
+{
+	const void   *ids = a->in[VN_EXPERTS_IDS];
+	const int64_t all = a->tokens * vn_value_row(&r->plan->value[n->in[VN_EXPERTS_IDS]]);
+
+	for (int64_t i = 0; i < all; i++) {
+		const double id = r->size == 8 ? ((const double *)ids)[i] : (double)((const float *)ids)[i];
+		for (int k = 0; id >= 0 && id < n->c.experts.experts && k < n->n_w; k++)
+			if (n->w[k] >= 0)
+				r->need(r->need_ctx, n->w[k] + (int)id);
+	}
+}
+
 vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 {
 	const vn_node  *n = &r->plan->node[node];
@@ -330,6 +349,8 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 		both = (vn_also) { also->policy, vn_value_wide(also->plan, out), vn_ref_at(also, out) };
 		a.also = &both;
 	}
+	if (r->need && n->op == VN_OP_EXPERTS)
+		ask_for_experts(r, n, &a);
 	r->holder[r->slots.slot[out]] = -1; /* the value in this slot is invalid after a failure */
 	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
 		return st;

@@ -270,6 +270,8 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	r->stop_ctx = o->stop_ctx;
 	r->made = o->made;
 	r->made_ctx = o->made_ctx;
+	r->need = o->need;
+	r->need_ctx = o->need_ctx;
 	r->convert = malloc((size_t)VN_REF_CONVERT * 8);
 	if ((st = vn_states_create(&r->states, plan, r->size, err)))
 		goto fail;

@@ -37,6 +37,10 @@ typedef struct vn_ref_options {
 	 * and probabilities that attention shows are not passed. Not for vn_ref_run_both. */
 	void (*made)(void *ctx, int node, int64_t first, int64_t tokens, void *x);
 	void *made_ctx;
+	/* NULL, or called before a weight of a routed expert is read, which gives it data if it has
+	 * none (vn_model_need). */
+	void (*need)(const void *ctx, int weight);
+	const void *need_ctx;
 } vn_ref_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. Refuses a plan that

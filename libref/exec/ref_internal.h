@@ -23,18 +23,20 @@ struct vn_ref {
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
 	void (*made)(void *ctx, int node, int64_t first, int64_t tokens, void *x);
-	void     *made_ctx;
-	int64_t   position;
-	size_t    size; /* bytes per number: 4 or 8 */
-	vn_states states;
-	vn_slots  slots;
-	int      *holder; /* (slots.n): the value that the slot holds; -1: none */
-	char     *memory; /* all slots, for room_tokens tokens */
-	int64_t   room_tokens;
-	char     *piece; /* (piece_bytes), of a streamed value: kept, because new memory costs a page fault every 4 KiB */
-	size_t    piece_bytes;
-	void     *convert; /* (VN_REF_CONVERT), scratch in the storage format */
-	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
+	void *made_ctx;
+	void (*need)(const void *ctx, int weight);
+	const void *need_ctx;
+	int64_t     position;
+	size_t      size; /* bytes per number: 4 or 8 */
+	vn_states   states;
+	vn_slots    slots;
+	int        *holder; /* (slots.n): the value that the slot holds; -1: none */
+	char       *memory; /* all slots, for room_tokens tokens */
+	int64_t     room_tokens;
+	char       *piece; /* (piece_bytes), of a streamed value: kept, because new memory costs a page fault every 4 KiB */
+	size_t      piece_bytes;
+	void       *convert; /* (VN_REF_CONVERT), scratch in the storage format */
+	double     *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
 	struct {
 		bool           open;
 		const int32_t *ids; /* (tokens), borrowed */

@@ -53,6 +53,8 @@ typedef struct vn_config {
 	int (*feed_forward)(vn_builder *p, const struct vn_config *c, int l, int x);
 	/* adds what comes before it, from input to attn_residual, to *x; NULL: attention */
 	vn_status (*mixer)(const char *path, vn_builder *p, const struct vn_config *c, int l, int *x, vn_error *err);
+	/* adds a multi-token-prediction head, which is layer L. in: embed and final_norm. NULL: none */
+	void (*predictor)(vn_builder *p, const struct vn_config *c, int embedding, const int in[2]);
 } vn_config;
 
 /* Read one field each. *out keeps its value (the default) if the key is missing or null. Fail on

@@ -4,10 +4,19 @@
 #include <math.h>
 #include <stdio.h>
 
+const char *vn_decoder_stem(int layer, char stem[VN_NAME_MAX])
+{
+	if (layer == VN_MTP_LAYER)
+		snprintf(stem, VN_NAME_MAX, VN_MTP_LAYERS "0.");
+	else
+		snprintf(stem, VN_NAME_MAX, "model.layers.%d.", layer);
+	return stem;
+}
+
 int vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
 {
-	char full[VN_NAME_MAX];
-	snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
+	char stem[VN_NAME_MAX], full[2 * VN_NAME_MAX];
+	snprintf(full, sizeof full, "%s%s", vn_decoder_stem(layer, stem), name);
 	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
@@ -78,18 +87,23 @@ int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                /* (T,D) */
 }
 
-void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
+int vn_decoder_logits(vn_builder *p, const vn_config *c, int embedding)
+{
+	return c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c->V, c->D });
+}
+
+int vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
 {
 	vn_plan_layer(p, -1);
 	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]) { c->D });
-	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c->V, c->D });
-	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                                          /* (T,D) */
-	x = vn_plan_linear(p, x, head, -1, 0, c->logit_cap != 0 ? VN_POINT_RAW_LOGITS : VN_POINT_LOGITS); /* (T,V) */
+	const int head = vn_decoder_logits(p, c, embedding), y = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);
+	x = vn_plan_linear(p, y, head, -1, 0, c->logit_cap != 0 ? VN_POINT_RAW_LOGITS : VN_POINT_LOGITS); /* (T,V) */
 	if (c->logit_cap == 0)
-		return;
+		return y;
 	x = vn_plan_map(p, VN_OP_SCALE, x, VN_POINT_LOGITS); /* (T,V) */
 	vn_plan_set(p, x, "scale", 1.0);
 	vn_plan_set(p, x, "cap", c->logit_cap);
+	return y;
 }
 
 static vn_status mix_by_attention(const char *path, vn_builder *p, const vn_config *c, int l, int *x, vn_error *err)
@@ -114,7 +128,7 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s: partial_rotary_factor (%d of %d columns) is not supported in this family", path,
 		               c->rope.rotary_dim, c->K);
-	if (!(p = vn_plan_begin(c->L, c->V, c->context)))
+	if (!(p = vn_plan_begin(c->L + (c->predictor ? 1 : 0), c->V, c->context)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
 
 	vn_config_lists(p, c);
@@ -125,6 +139,7 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 		x = vn_plan_map(p, VN_OP_SCALE, x, VN_POINT_EMBED);
 		vn_plan_set(p, x, "scale", (double)sqrtf((float)c->D)); /* a float32 in transformers, too */
 	}
+	const int embed = x;
 	for (int l = 0; l < c->L && !st; l++) {
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
@@ -132,7 +147,9 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 			break;
 		x = (c->feed_forward ? c->feed_forward : vn_decoder_feed_forward)(p, c, l, x);
 	}
-	vn_decoder_head(p, c, embedding, x);
+	x = vn_decoder_head(p, c, embedding, x);
+	if (c->predictor)
+		c->predictor(p, c, embedding, (int[]) { embed, x });
 
 	const vn_status built = vn_plan_finish(p, plan, st ? NULL : err);
 	if (st && !built) {

@@ -22,8 +22,13 @@ extern const vn_config        vn_mistral_sizes;
 /* Builds the plan. Changes c only where it refers to lists (vn_config_lists). */
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err);
 
+/* For the calls below, the layer of a multi-token-prediction head: its weights are
+ * "mtp.layers.0.NAME". */
+enum { VN_MTP_LAYER = -1 };
+/* Writes "model.layers.L.". Returns stem. */
+const char *vn_decoder_stem(int layer, char stem[VN_NAME_MAX]);
 /* Returns the weight "model.layers.L.NAME" of shape (m) or, if n is not 0, (m,n). */
-int vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n);
+int         vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n);
 /* A product with the weight "model.layers.L.NAME.weight" (m,n) and, if it has one, the bias
  * "model.layers.L.NAME.bias". Its value has the shape (T,m) or, if heads is not 0,
  * (T,heads,m/heads). */
@@ -35,10 +40,12 @@ typedef struct vn_decoder_product {
 	vn_point    out;
 } vn_decoder_product;
 /* Adds the product of x (T,n). */
-int  vn_decoder_linear(vn_builder *p, int layer, int x, vn_decoder_product y);
+int vn_decoder_linear(vn_builder *p, int layer, int x, vn_decoder_product y);
 /* Adds the norm of x with weight w. */
-int  vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out);
+int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out);
 /* Adds everything from attn_residual to the output of layer l. */
-int  vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x);
-/* Adds everything from the output of the last layer to the logits. */
-void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x);
+int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x);
+/* Adds everything from the output of the last layer to the logits. Returns final_norm. */
+int vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x);
+/* Returns the matrix of the logits. */
+int vn_decoder_logits(vn_builder *p, const vn_config *c, int embedding);

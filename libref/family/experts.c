@@ -34,9 +34,9 @@ vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_
 /* The weights (m,n) of all experts of a kind; n 0: biases (m). */
 static int weights_of(vn_builder *p, int layer, int experts, const char *kind, int64_t m, int64_t n)
 {
-	char stem[VN_NAME_MAX], tail[VN_NAME_MAX];
+	char layers[VN_NAME_MAX], stem[2 * VN_NAME_MAX], tail[VN_NAME_MAX];
 
-	snprintf(stem, sizeof stem, "model.layers.%d.mlp.experts.", layer);
+	snprintf(stem, sizeof stem, "%smlp.experts.", vn_decoder_stem(layer, layers));
 	snprintf(tail, sizeof tail, ".%s.%s", kind, n ? "weight" : "bias");
 	return vn_plan_weights(p, experts, stem, tail, (vn_shape) { n ? 2 : 1, { m, n } });
 }

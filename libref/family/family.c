@@ -55,6 +55,19 @@ bool vn_respell(const char *from, const char *to, const char *name, char *out, s
 	return true;
 }
 
+const char *vn_after_layer(const char *name, const vn_naming *n)
+{
+	const char  *layers = strncmp(name, VN_MTP_LAYERS, strlen(VN_MTP_LAYERS)) == 0 ? VN_MTP_LAYERS : n->layers;
+	const size_t length = strlen(layers);
+	const char  *p = name + length;
+
+	if (strncmp(name, layers, length) != 0)
+		return NULL;
+	while (*p >= '0' && *p <= '9')
+		p++;
+	return *p == '.' ? p + 1 : NULL;
+}
+
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)
 {
 	const char *type = json_string_value(json_object_get(config, "model_type"));

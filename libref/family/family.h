@@ -29,6 +29,10 @@ typedef struct vn_spelling {
  * false if it is not of that form. */
 bool vn_respell(const char *from, const char *to, const char *name, char *out, size_t room, long *expert);
 
+/* The layers of a multi-token-prediction head in files; the key of a config that asks for it. */
+#define VN_MTP_LAYERS "mtp.layers."
+#define VN_MTP_KEY    "vernier_mtp"
+
 /* How files spell the names of a family's weights. Lists end with NULL. */
 typedef struct vn_naming {
 	/* the prefix of the plan's names, except of those outside the trunk (lm_head); and of those in
@@ -42,6 +46,9 @@ typedef struct vn_naming {
 	const char        *copy, *original;
 	const vn_spelling *spellings; /* of weights in a layer, up to `name` NULL; NULL: none */
 } vn_naming;
+
+/* What follows the layer in the name of a weight ("mlp.gate_proj.weight"); NULL outside layers. */
+const char *vn_after_layer(const char *name, const vn_naming *n);
 
 /* What llama.cpp's converter changed in a weight (specs/models.md, "Permutation of
  * Llama-architecture q and k" and "qwen35 conversions"). */
@@ -58,6 +65,11 @@ typedef enum vn_gguf_change {
 	VN_GGUF_TILED_QKV,     /* same, after the rows of q and k */
 	VN_GGUF_TILED_CONV,    /* same, and (X,1,J) written as (X,J) */
 	VN_GGUF_TILED_COLUMNS, /* dv columns per value head, tiled */
+	/* of a matrix with rows of keys, then of values, in each head: the keys, transposed, and the
+	 * values, each (head, M, N) */
+	VN_GGUF_LATENT_K,
+	VN_GGUF_LATENT_V,
+	VN_GGUF_ONE_ROW, /* (1,N), maybe written as (N) */
 } vn_gguf_change;
 
 /* A weight, and its bias. Names are without ".weight" and ".bias", unless `whole`. Those in a layer
@@ -86,20 +98,23 @@ typedef struct vn_setting {
 
 /* How a field of config.json follows from a GGUF file. */
 typedef enum vn_gguf_kind {
-	VN_GGUF_INT,      /* a key's whole number */
-	VN_GGUF_REAL,     /* a key's number */
-	VN_GGUF_MAYBE,    /* the same; no field if the key is missing */
-	VN_GGUF_QUOTIENT, /* a key's whole number, divided by that of another */
-	VN_GGUF_HAS,      /* whether a layer has this tensor */
-	VN_GGUF_ROWS,     /* the rows of this tensor; no field if it is missing */
-	VN_GGUF_WORD,     /* always this word */
-	VN_GGUF_TRUE,     /* always true */
-	VN_GGUF_YARN_ENDS /* none: the ends of yarn's ramp are not rounded, which no key says */
+	VN_GGUF_INT,        /* a key's whole number */
+	VN_GGUF_REAL,       /* a key's number */
+	VN_GGUF_MAYBE,      /* the same; no field if the key is missing */
+	VN_GGUF_NULL,       /* a key's whole number; null if the key is missing */
+	VN_GGUF_TRUTH,      /* a key's truth; false if the key is missing */
+	VN_GGUF_QUOTIENT,   /* a key's whole number, divided by that of another */
+	VN_GGUF_HAS,        /* whether a layer has this tensor */
+	VN_GGUF_ROWS,       /* the rows of this tensor; no field if it is missing */
+	VN_GGUF_WORD,       /* this word; if `by` is a key, only where its number is above 1 */
+	VN_GGUF_TRUE,       /* always true */
+	VN_GGUF_YARN_SCALE, /* mscale and mscale_all_dim, of which a key has a tenth */
+	VN_GGUF_YARN_ENDS   /* none: the ends of yarn's ramp are not rounded, which no key says */
 } vn_gguf_kind;
 
 typedef struct vn_gguf_field {
 	vn_gguf_kind kind;
-	const char  *field, *from, *by; /* by: the divisor */
+	const char  *field, *from, *by; /* by: the divisor, the condition */
 	int          absent;            /* the number if the key is missing; 0: it must not be */
 	int          layers;            /* only in a model of so many; 0: in any */
 } vn_gguf_field;
@@ -118,6 +133,8 @@ typedef struct vn_gguf_family {
 	const char          *act;
 	const char          *sizes[4];    /* then: the fields of D, L, H and the context */
 	bool                 interleaved; /* q_proj and k_proj are written as VN_GGUF_ROTATED_Q, _K */
+	bool                 latent;      /* keys and values are made of a latent vector */
+	int                  gating;      /* expert_gating_func of its files, 1 if they have none; 0: any */
 	const vn_gguf_field *fields;      /* further fields, up to `field` NULL */
 	vn_gguf_window       window;
 } vn_gguf_family;

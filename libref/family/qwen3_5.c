@@ -5,7 +5,8 @@
  * gates its result. All norms but one store their weight minus one; a quarter of each head is
  * rotated. The multimodal config contains this one in its text_config. For text its three rows of
  * positions are equal, and the keys that divide a head among them (mrope_*) have no effect. In
- * mixtures every layer has experts, and a gated one that all tokens go through.
+ * mixtures every layer has experts, and a gated one that all tokens go through. If the config asks
+ * for it (VN_MTP_KEY), the multi-token-prediction head is layer L.
  */
 #include "libref/family/family.h"
 
@@ -75,6 +76,29 @@ static vn_status read_experts(const char *path, const json_t *j, vn_config *c, v
 	return vn_config_int(path, j, "shared_expert_intermediate_size", 1, 1 << 22, &c->shared_F, err);
 }
 
+static void add_predictor(vn_builder *p, const vn_config *c, int embedding, const int in[2]);
+
+/* transformers ignores the head, and so does the plan, unless the config asks for it. */
+static vn_status read_predictor(const char *path, const json_t *j, const json_t *text, vn_config *c, vn_error *err)
+{
+	bool      asked = false, own = false;
+	int       layers = 1;
+	vn_status st;
+
+	if ((st = vn_config_bool(path, j, VN_MTP_KEY, &asked, err)) || !asked ||
+	    (st = vn_config_int(path, text, "mtp_num_hidden_layers", 0, 1 << 20, &layers, err)) ||
+	    (st = vn_config_bool(path, text, "mtp_use_dedicated_embeddings", &own, err)))
+		return st;
+	if (layers != 1)
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: mtp_num_hidden_layers is %d: only a multi-token-prediction head of one layer is supported",
+		               path, layers);
+	if (own)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: mtp_use_dedicated_embeddings true is not supported", path);
+	c->predictor = add_predictor;
+	return VN_OK;
+}
+
 static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_error *err)
 {
 	const bool    mixture = m->mixture;
@@ -101,7 +125,8 @@ static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_e
 	    (st = vn_config_decoder(path, text, &m->c, err)) || (st = vn_config_layer_types(path, text, &m->c, err)) ||
 	    (st = read_linear(path, text, m, err)) || (st = read_gates(path, text, m, err)) ||
 	    (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
-	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
+	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)) ||
+	    (st = read_predictor(path, j, text, &m->c, err)))
 		return st;
 	m->c.tied |= tied; /* publishers put it at either level */
 	return mixture ? read_experts(path, text, &m->c, err) : VN_OK;
@@ -155,7 +180,8 @@ static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                       /* (T,D) */
 }
 
-static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
+/* *context: its attention */
+static int attention(vn_builder *p, const qwen3_5 *m, int l, int x, int *context)
 {
 	const vn_config *c = &m->c;
 	const int        D = c->D, H = c->H, G = c->G, K = c->K;
@@ -172,7 +198,7 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                              /* (T,G,K) */
 	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                /* (T,H,K) */
 	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, 0);                                    /* (T,H,K) */
+	*context = ctx = vn_plan_attention(p, q, k, v, scale, 0);                         /* (T,H,K) */
 	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);                 /* (T,H,K) */
 	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);       /* (T,D) */
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                              /* (T,D) */
@@ -183,11 +209,35 @@ static vn_status mix(const char *path, vn_builder *p, const vn_config *c, int l,
 {
 	const qwen3_5  *m = (const qwen3_5 *)c;
 	bool            linear = false;
+	int             context;
 	const vn_status st = is_linear(path, m, l, &linear, err);
 
 	if (!st)
-		*x = linear ? delta_net(p, m, l, *x) : attention(p, m, l, *x);
+		*x = linear ? delta_net(p, m, l, *x) : attention(p, m, l, *x, &context);
 	return st;
+}
+
+/* Row t predicts token t + 1 from the model's final_norm of token t - 1 and the embedding of token
+ * t. The first token has none before it: later ones do not see its row. */
+static void add_predictor(vn_builder *p, const vn_config *c, int embedding, const int in[2])
+{
+	const qwen3_5 *m = (const qwen3_5 *)c;
+	const int64_t  D = c->D;
+	int            e, h, x, attn;
+
+#define OWN(name, rank, ...) vn_plan_weight(p, "mtp." name ".weight", rank, (int64_t[]) { __VA_ARGS__ })
+	vn_plan_layer(p, c->L);
+	e = vn_decoder_norm(p, c, in[0], OWN("pre_fc_norm_embedding", 1, D), VN_POINT_MTP_EMBED_NORM); /* (T,D) */
+	h = vn_plan_delay(p, in[1], VN_POINT_MTP_HIDDEN);                                              /* (T,D) */
+	h = vn_decoder_norm(p, c, h, OWN("pre_fc_norm_hidden", 1, D), VN_POINT_MTP_HIDDEN_NORM);       /* (T,D) */
+	x = vn_plan_join(p, e, h, VN_POINT_MTP_JOINED);                                                /* (T,2D) */
+	x = vn_plan_linear(p, x, OWN("fc", 2, D, 2 * D), -1, 0, VN_POINT_MTP_PROJ);                    /* (T,D) */
+	x = attention(p, m, VN_MTP_LAYER, x, &attn);                                                   /* (T,D) */
+	vn_plan_set(p, attn, "first", 1);
+	x = (c->feed_forward ? c->feed_forward : vn_decoder_feed_forward)(p, c, VN_MTP_LAYER, x); /* (T,D) */
+	x = vn_decoder_norm(p, c, x, OWN("norm", 1, D), VN_POINT_MTP_NORM);                       /* (T,D) */
+	vn_plan_linear(p, x, vn_decoder_logits(p, c, embedding), -1, 0, VN_POINT_MTP_LOGITS);     /* (T,V) */
+#undef OWN
 }
 
 static vn_status build(const char *path, const json_t *config, bool mixture, vn_plan **plan, vn_error *err)
@@ -210,9 +260,9 @@ static vn_status plan_mixture(const char *path, const json_t *config, vn_plan **
 	return build(path, config, true, plan, err);
 }
 
-static const vn_setting obeys[] = { { "attention_bias", VN_FALSE, NULL },
-	                                { "attn_output_gate", VN_FALSE, NULL },
-	                                { 0 } };
+static const vn_setting obeys[] = {
+	{ "attention_bias", VN_FALSE, NULL }, { VN_MTP_KEY, VN_FALSE, NULL }, { "attn_output_gate", VN_FALSE, NULL }, { 0 }
+};
 
 static const vn_family_weight weights[] = {
 	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
@@ -245,11 +295,20 @@ static const vn_family_weight weights[] = {
 	{ VN_POINT_GATE_PROJ, "mlp.shared_expert.gate_proj", "ffn_gate_shexp", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.shared_expert.up_proj", "ffn_up_shexp", 0, 0 },
 	{ VN_POINT_SHARED_OUT, "mlp.shared_expert.down_proj", "ffn_down_shexp", 0, 0 },
-	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", 0, 0 },
+	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", VN_GGUF_ONE_ROW, 0 },
+	{ VN_POINT_MTP_EMBED_NORM, "mtp.pre_fc_norm_embedding", "nextn.enorm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_MTP_HIDDEN_NORM, "mtp.pre_fc_norm_hidden", "nextn.hnorm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_MTP_PROJ, "mtp.fc", "nextn.eh_proj", 0, 0 },
+	{ VN_POINT_MTP_NORM, "mtp.norm", "nextn.shared_head_norm", VN_GGUF_ONE_MORE, 0 },
 	{ 0 },
 };
 
+/* Models without experts omit the first four. */
 static const vn_gguf_field fields[] = {
+	{ VN_GGUF_INT, "num_experts", "expert_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "num_experts_per_tok", "expert_used_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "moe_intermediate_size", "expert_feed_forward_length", NULL, 0, 0 },
+	{ VN_GGUF_INT, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_conv_kernel_dim", "ssm.conv_kernel", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_key_head_dim", "ssm.state_size", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_num_key_heads", "ssm.group_count", NULL, 0, 0 },
@@ -289,7 +348,7 @@ const vn_family vn_family_qwen3_5_text = {
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
 	.weights = weights,
-	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
+	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields + 4, .window = VN_GGUF_WINDOW_PATTERN },
 	.published = published,
 };
 
@@ -310,4 +369,5 @@ const vn_family vn_family_qwen3_5_moe_text = {
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
 	.weights = weights,
+	.gguf = { .arch = "qwen35moe", .act = "silu", .fields = fields },
 };

@@ -156,27 +156,28 @@ static bool is_read(const vn_family *f, const char *key)
 	return false;
 }
 
-/* Keys that change an architecture's computation, and the value, besides 0,
- * that changes nothing. */
-/* Models of one architecture may be of two families, of which one has experts. */
+/* Models of one architecture may be of two families, of which one has experts, or which choose
+ * experts by another function. */
 const vn_family *vn_gguf_family_of(const vn_gguf *f, const char *arch)
 {
-	const vn_family *family = vn_family_of_arch(arch);
-	int64_t          experts = 0;
+	int64_t experts = 0, gating = 1;
 
-	if (!family || vn_gguf_arch_int(f, "expert_count", &experts, NULL) || !experts || is_read(family, "expert_count"))
-		return family;
+	if (vn_gguf_arch_int(f, "expert_count", &experts, NULL) || vn_gguf_arch_int(f, "expert_gating_func", &gating, NULL))
+		return vn_family_of_arch(arch);
 	for (int i = 0; vn_family_at(i); i++) {
-		const vn_family *other = vn_family_at(i);
-		if (other->gguf.arch && strcmp(other->gguf.arch, arch) == 0 && is_read(other, "expert_count"))
-			return other;
+		const vn_family *one = vn_family_at(i);
+		if (one->gguf.arch && strcmp(one->gguf.arch, arch) == 0 && (!experts || is_read(one, "expert_count")) &&
+		    (!one->gguf.gating || one->gguf.gating == gating))
+			return one;
 	}
-	return family;
+	return vn_family_of_arch(arch);
 }
 
+/* Keys that change an architecture's computation, and the value, besides 0,
+ * that changes nothing. */
 static vn_status refuse_what_we_do_not_do(const maker *m)
 {
-	static const struct {
+	const struct {
 		const char *key;
 		double      harmless;
 	} keys[] = {
@@ -191,6 +192,9 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 		{ "rope.scaling.yarn_log_multiplier", 0 },
 		{ "rope.scaling.yarn_ext_factor", 1 },
 		{ "attention.temperature_scale", 0 },
+		{ "expert_gating_func", m->family->gguf.gating ? m->family->gguf.gating : 1 },
+		{ "expert_weights_scale", 1 },
+		{ "expert_group_count", 1 },
 	};
 	vn_status st;
 
@@ -270,6 +274,34 @@ static vn_status set_heads(const maker *m)
 		                  "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
 	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
 	json_object_set_new(m->o, "head_dim", json_integer(K));
+	return VN_OK;
+}
+
+/* Heads of which R columns rotate, shared by all keys. Newer files describe one key for all heads,
+ * as wide as the latent vector, and have the heads' own widths under keys that end in _mla. */
+static vn_status set_latent_heads(const maker *m)
+{
+	const bool  newer = value_of(m, "attention.key_length_mla");
+	const char *keys = newer ? "attention.key_length_mla" : "attention.key_length",
+			   *values = newer ? "attention.value_length_mla" : "attention.value_length";
+	int64_t   R = -1, K = -1, U = -1;
+	double    scale = 0;
+	vn_status st;
+
+	if ((st = read_int(m, "rope.dimension_count", &R)) || (st = read_int(m, keys, &K)) ||
+	    (st = read_int(m, values, &U)) || (st = read_real(m, "attention.scale", &scale)))
+		return st;
+	if (R < 0 || K < 0 || U < 0)
+		return report_missing(m, R < 0 ? "rope.dimension_count" : K < 0 ? keys : values);
+	if (K <= R)
+		return refuse_key(m, VN_ERR_FORMAT, keys, "is %" PRId64 ", but %" PRId64 " columns rotate", K, R);
+	if (scale != 0)
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.scale", "is %g, which is not supported", scale);
+	json_object_set(m->o, "num_key_value_heads", json_object_get(m->o, "num_attention_heads"));
+	json_object_set_new(m->o, "head_dim", json_integer(R));
+	json_object_set_new(m->o, "qk_rope_head_dim", json_integer(R));
+	json_object_set_new(m->o, "qk_nope_head_dim", json_integer(K - R));
+	json_object_set_new(m->o, "v_head_dim", json_integer(U));
 	return VN_OK;
 }
 
@@ -399,9 +431,12 @@ static vn_status set_decoder(const maker *m)
 {
 	vn_status st;
 
+	const bool mixed = is_read(m->family, "expert_feed_forward_length") && !value_of(m, "feed_forward_length");
+
 	if ((st = copy_sizes(m, "hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")) ||
-	    (st = copy_int(m, "feed_forward_length", "intermediate_size")) ||
-	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) || (st = set_heads(m)))
+	    (!mixed && (st = copy_int(m, "feed_forward_length", "intermediate_size"))) ||
+	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) ||
+	    (st = (m->family->gguf.latent ? set_latent_heads : set_heads)(m)))
 		return st;
 	json_object_set_new(m->o, "hidden_act", json_string(m->family->gguf.act));
 	json_object_set(m->o, "rope_parameters", m->rope);
@@ -432,6 +467,36 @@ static vn_status copy_or(const maker *m, const vn_gguf_field *x)
 	return st;
 }
 
+/* Copies a key that may be missing, which is null. */
+static vn_status copy_or_null(const maker *m, const vn_gguf_field *x)
+{
+	if (value_of(m, x->from))
+		return copy_int(m, x->from, x->field);
+	json_object_set_new(m->o, x->field, json_null());
+	return VN_OK;
+}
+
+static vn_status copy_truth(const maker *m, const vn_gguf_field *x)
+{
+	bool            b = false;
+	const vn_status st = read_bool(m, x->from, &b);
+
+	if (!st)
+		json_object_set_new(m->o, x->field, json_boolean(b));
+	return st;
+}
+
+static vn_status set_yarn_scale(const maker *m, const vn_gguf_field *x)
+{
+	double          tenth = 0;
+	const vn_status st = read_real(m, x->from, &tenth);
+
+	if (!st && tenth != 0)
+		for (int i = 0; i < 2; i++) /* nine digits: 0.707, of the float32 0.0707 */
+			json_object_set_new(m->rope, i ? "mscale_all_dim" : "mscale", json_real(round(tenth * 1e10) / 1e9));
+	return st;
+}
+
 static vn_status copy_quotient(const maker *m, const vn_gguf_field *x)
 {
 	int64_t   whole = 0, by = 0;
@@ -446,17 +511,30 @@ static vn_status copy_quotient(const maker *m, const vn_gguf_field *x)
 	return VN_OK;
 }
 
+static vn_status set_word(const maker *m, const vn_gguf_field *x)
+{
+	int64_t         n = 0;
+	const vn_status st = x->by ? read_int(m, x->by, &n) : VN_OK;
+
+	if (!st && (!x->by || n > 1))
+		json_object_set_new(m->o, x->field, json_string(x->from));
+	return st;
+}
+
 static vn_status set_field(const maker *m, const vn_gguf_field *x)
 {
 	switch (x->kind) {
 	case VN_GGUF_INT: return x->absent ? copy_or(m, x) : copy_int(m, x->from, x->field);
 	case VN_GGUF_REAL: return copy_real(m, x->from, x->field);
 	case VN_GGUF_MAYBE: return copy_real_to(m, x->from, m->o, x->field);
+	case VN_GGUF_NULL: return copy_or_null(m, x);
+	case VN_GGUF_TRUTH: return copy_truth(m, x);
 	case VN_GGUF_QUOTIENT: return copy_quotient(m, x);
+	case VN_GGUF_YARN_SCALE: return set_yarn_scale(m, x);
 	case VN_GGUF_HAS: json_object_set_new(m->o, x->field, json_boolean(any_layer_has(m, x->from))); break;
 	case VN_GGUF_TRUE: json_object_set_new(m->o, x->field, json_true()); break;
 	case VN_GGUF_YARN_ENDS: json_object_set_new(m->rope, "truncate", json_false()); break;
-	case VN_GGUF_WORD: json_object_set_new(m->o, x->field, json_string(x->from)); break;
+	case VN_GGUF_WORD: return set_word(m, x);
 	case VN_GGUF_ROWS:
 		if (count_rows(m, x->from) >= 0)
 			json_object_set_new(m->o, x->field, json_integer(count_rows(m, x->from)));

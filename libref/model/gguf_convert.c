@@ -45,8 +45,12 @@ vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, c
 
 	snprintf(hf, room, "%s", name);
 	if (layer >= layers && layer < layers + extra) {
-		snprintf(hf, room, "mtp.%s", name);
-		return VN_GGUF_AS_IT_WAS;
+		/* the one layer of a prediction head, or its own weights */
+		if (r && extra == 1)
+			snprintf(hf, room, "%s%s%s", strncmp(r->hf, "mtp.", 4) == 0 ? "" : VN_MTP_LAYERS "0.", r->hf, suffix);
+		else
+			snprintf(hf, room, "mtp.%s", name);
+		return r && extra == 1 ? r->change : VN_GGUF_AS_IT_WAS;
 	}
 	if (r && layer < 0)
 		snprintf(hf, room, "%s%s", r->hf, suffix);
@@ -222,8 +226,14 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 	if (vn_shape_count(&t->t.shape) == 0) /* of any length; the plan reports a wrong one */
 		return VN_OK;
 	switch (change) {
+	case VN_GGUF_LATENT_K: /* vn_gguf_join_latent */
+	case VN_GGUF_LATENT_V:
 	case VN_GGUF_AS_IT_WAS: break;
 	case VN_GGUF_TRANSPOSED: st = transpose_matrix(&u); break;
+	case VN_GGUF_ONE_ROW:
+		if (out->shape.rank == 1)
+			out->shape = (vn_shape) { 2, { 1, t->t.shape.dim[0] } };
+		break;
 	case VN_GGUF_ROTATED_Q: st = unrotate_rows(&u, h->query); break;
 	case VN_GGUF_ROTATED_K: st = unrotate_rows(&u, h->key); break;
 	case VN_GGUF_ONE_MORE: one_less(&u); break;
@@ -246,4 +256,44 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 		*room = NULL;
 	}
 	return st;
+}
+
+/* The numbers of t in a format; *own: memory of them, or NULL if they stay where they are. */
+static const char *numbers_in(const vn_gguf_tensor *t, vn_dtype format, void **own)
+{
+	const size_t n = (size_t)vn_shape_count(&t->t.shape);
+
+	*own = NULL;
+	if (t->t.dtype == format)
+		return t->t.data;
+	vn_to_f32(*own = vn_alloc(n, sizeof(float)), t->t.data, t->t.dtype, n);
+	return *own;
+}
+
+vn_status vn_gguf_join_latent(const vn_gguf_tensor *keys, const vn_gguf_tensor *values, vn_tensor *out, void **room,
+                              vn_error *err)
+{
+	const vn_shape *k = &keys->t.shape, *v = &values->t.shape;
+	const bool      alike = keys->t.dtype == values->t.dtype && vn_dtype_block(keys->t.dtype) == 1;
+	const vn_dtype  format = alike ? keys->t.dtype : VN_F32;
+	char            text[2][VN_SHAPE_TEXT];
+	void           *own[2];
+
+	*room = NULL;
+	if (k->rank != 3 || v->rank != 3 || k->dim[0] != v->dim[0] || k->dim[1] != v->dim[2])
+		return vn_fail(err, VN_ERR_SHAPE, "%s: tensors '%s' and '%s': shapes %s and %s do not fit together", keys->path,
+		               keys->name, values->name, vn_shape_text(k, text[0]), vn_shape_text(v, text[1]));
+	const size_t H = (size_t)k->dim[0], C = (size_t)k->dim[1], N = (size_t)k->dim[2], U = (size_t)v->dim[1],
+				 size = vn_dtype_size(format);
+	const char *from = numbers_in(keys, format, &own[0]), *values_from = numbers_in(values, format, &own[1]);
+	char       *y = *room = vn_alloc(H * (N + U) * C, size);
+
+	for (size_t h = 0; h < H; h++, y += (N + U) * C * size) {
+		vn_arrange_across(y, from + h * C * N * size, N, C, 1, size);
+		memcpy(y + N * C * size, values_from + h * U * C * size, U * C * size);
+	}
+	*out = (vn_tensor) { format, { 2, { (int64_t)(H * (N + U)), (int64_t)C } }, *room };
+	free(own[0]);
+	free(own[1]);
+	return VN_OK;
 }

@@ -16,7 +16,12 @@ typedef struct vn_gguf_heads {
 vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out,
                        void **room, vn_error *err);
 
+/* Puts together what a converter split: VN_GGUF_LATENT_K, keys (H,C,N), and VN_GGUF_LATENT_V,
+ * values (H,U,C), to (H (N+U), C). Otherwise as vn_gguf_undo. */
+vn_status vn_gguf_join_latent(const vn_gguf_tensor *keys, const vn_gguf_tensor *values, vn_tensor *out, void **room,
+                              vn_error *err);
+
 /* Writes HuggingFace's name of a tensor to hf (room bytes); the file's own name if it has none.
  * Returns the converter's change. The `layers` blocks are followed by `extra` blocks of the
- * next-token module, whose tensors get names that every family ignores. */
+ * next-token module, whose tensors get names that begin with "mtp.". */
 vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, const char *name, char *hf, size_t room);

@@ -92,14 +92,32 @@ typedef struct about {
 	vn_gguf_heads    heads;
 } about;
 
+/* The tensor of values that belongs to one of keys, "blk.0.attn_v_b.weight" for attn_k_b, or the
+ * reverse; NULL: none. */
+static const vn_gguf_tensor *other_of_pair(const vn_gguf *f, const char *name, bool values)
+{
+	char        other[HF_NAME];
+	const char *at = strstr(name, values ? "_k_b." : "_v_b.");
+
+	snprintf(other, sizeof other, "%.*s_%c%s", at ? (int)(at - name) : 0, name, values ? 'v' : 'k', at ? at + 2 : "");
+	return at ? vn_gguf_find(f, other) : NULL;
+}
+
 static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_gguf_tensor *t, vn_error *err)
 {
-	char                 hf[HF_NAME];
-	const vn_gguf_change change = vn_gguf_name(a->family, a->layers, a->extra, t->name, hf, sizeof hf);
-	vn_tensor            out;
-	vn_status            st = vn_gguf_undo(t, change, &a->heads, &out, &own->own[own->n].room, err);
+	char                  hf[HF_NAME];
+	const vn_gguf_change  change = vn_gguf_name(a->family, a->layers, a->extra, t->name, hf, sizeof hf);
+	const vn_gguf_tensor *values = change == VN_GGUF_LATENT_K ? other_of_pair(own->gguf, t->name, true) : NULL;
+	vn_tensor             out;
+	vn_status             st;
 
-	if (st)
+	if (change == VN_GGUF_LATENT_V && other_of_pair(own->gguf, t->name, false))
+		return VN_OK; /* joined to its keys */
+	if ((change == VN_GGUF_LATENT_K && !values) || change == VN_GGUF_LATENT_V)
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: tensor '%s' has no other half, attn_%c_b", t->path, t->name,
+		               change == VN_GGUF_LATENT_K ? 'v' : 'k');
+	if ((st = values ? vn_gguf_join_latent(t, values, &out, &own->own[own->n].room, err)
+	                 : vn_gguf_undo(t, change, &a->heads, &out, &own->own[own->n].room, err)))
 		return st;
 	own->own[own->n++].name = vn_alloc_text(hf);
 	vn_source_tensor *to = &s->tensor[s->n++];

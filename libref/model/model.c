@@ -5,12 +5,20 @@
 #include "libref/base/arrange.h"
 #include "libref/base/glob.h"
 #include "libref/base/json.h"
+#include "libref/base/map.h"
 #include "libref/family/config.h"
 #include "libref/family/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A weight as a file has it: a tensor, or a part of one. */
+typedef struct found_weight {
+	const vn_source_tensor *t;
+	int64_t                 at, of; /* part `at` of `of`, along the first two axes; of 0: the whole */
+	bool                    across; /* vn_spelling */
+} found_weight;
 
 struct vn_model {
 	char                   *path;
@@ -22,6 +30,8 @@ struct vn_model {
 	const char            **file_name; /* (n_weights) names in the file's spelling; of a part of a tensor, in ours */
 	void                  **made;      /* (n_weights) data that is not as in a file; NULL: as in the file */
 	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
+	bool                    mapped;    /* VN_MODEL_MAPPED */
+	found_weight           *expert;    /* (n_weights) where it is in its file; t NULL: not an expert's. If mapped */
 };
 
 static bool is_ignored(const vn_naming *n, const char *name)
@@ -67,29 +77,11 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 	return found;
 }
 
-/* A weight as a file has it: a tensor, or a part of one. */
-typedef struct found_weight {
-	const vn_source_tensor *t;
-	int64_t                 at, of; /* part `at` of `of`, along the first two axes; of 0: the whole */
-	bool                    across; /* vn_spelling */
-} found_weight;
-
-static const char *after_layer(const char *name, const vn_naming *n)
-{
-	const size_t length = strlen(n->layers);
-	const char  *p = name + length;
-
-	if (strncmp(name, n->layers, length) != 0)
-		return NULL;
-	while (*p >= '0' && *p <= '9')
-		p++;
-	return *p == '.' ? p + 1 : NULL;
-}
 
 /* The weight where another spelling has it. */
 static found_weight look_up_spelled(const vn_model *m, const char *prefix, const char *name)
 {
-	const char  *tail = after_layer(name, m->family->naming);
+	const char  *tail = vn_after_layer(name, m->family->naming);
 	char         other[3 * VN_NAME_MAX];
 	found_weight found = { 0 };
 	long         expert;
@@ -137,16 +129,15 @@ static void set_kept(vn_plan *p, int weight, int kept)
 }
 
 /* Copies a part that is stored across: number (m,n) of expert e is (e, n, parts m + part) there. */
-static void copy_across(vn_model *m, int i, const found_weight *f)
+static void *copy_across(const vn_tensor *w, const found_weight *f)
 {
-	vn_tensor    *to = &m->weight[i];
-	const int64_t M = to->shape.dim[0], N = to->shape.rank == 2 ? to->shape.dim[1] : 1, parts = f->of / f->t->dim[0];
-	const size_t  size = vn_dtype_size(to->dtype);
+	const int64_t M = w->shape.dim[0], N = w->shape.rank == 2 ? w->shape.dim[1] : 1, parts = f->of / f->t->dim[0];
+	const size_t  size = vn_dtype_size(w->dtype);
+	void         *copy = vn_alloc((size_t)(M * N), size);
 
-	to->data = m->made[i] = vn_alloc((size_t)(M * N), size);
-	vn_arrange_across(m->made[i],
-	                  (const char *)f->t->data + (size_t)(f->at / parts * N * parts * M + f->at % parts) * size,
+	vn_arrange_across(copy, (const char *)f->t->data + (size_t)(f->at / parts * N * parts * M + f->at % parts) * size,
 	                  (size_t)M, (size_t)N, (size_t)parts, size);
+	return copy;
 }
 
 static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error *err)
@@ -173,8 +164,10 @@ static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
 	set_kept(m->plan, i, 1 + (int)dtype);
+	if (m->mapped && strstr(w->name, ".experts."))
+		m->expert[i] = *f;
 	if (f->across)
-		copy_across(m, i, f);
+		m->weight[i].data = m->made[i] = m->mapped ? NULL : copy_across(&m->weight[i], f);
 	return VN_OK;
 }
 
@@ -204,7 +197,8 @@ static void forget_weights(vn_model *m)
 {
 	for (int i = 0; m->made && i < m->plan->n_weights; i++)
 		free(m->made[i]);
-	VN_FREE(m->made, m->weight, m->file_name);
+	VN_FREE(m->made, m->weight, m->file_name, m->expert);
+	m->expert = NULL;
 	m->made = NULL;
 	m->weight = NULL;
 	m->file_name = NULL;
@@ -219,6 +213,7 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 	m->weight = vn_alloc_zero((size_t)p->n_weights, sizeof *m->weight);
 	m->file_name = vn_alloc_zero((size_t)p->n_weights, sizeof *m->file_name);
 	m->made = vn_alloc_zero((size_t)p->n_weights, sizeof *m->made);
+	m->expert = vn_alloc_zero((size_t)p->n_weights, sizeof *m->expert);
 	bool *used = vn_alloc_zero(m->source->n, sizeof *used);
 	for (const char *const *try = m->family->naming->prefixes; *try; try++)
 		if (look_up(m, *try, p->weight[0].name)) {
@@ -272,16 +267,25 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 	return st ? st : take_weights(m, err);
 }
 
-vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+/* A config that cannot be read is reported later. */
+static void ask_for_head(vn_source *s)
 {
-	vn_source *s;
-	vn_status  st = vn_source_open(path, &s, err);
+	json_t *config = vn_json_parse(s->config, 0);
+	char   *text;
 
-	*model = NULL;
-	return st ? st : vn_model_of_source(path, s, model, err);
+	if (!json_is_object(config) || json_is_true(json_object_get(config, VN_MTP_KEY))) {
+		json_decref(config);
+		return;
+	}
+	json_object_set_new(config, VN_MTP_KEY, json_true());
+	text = vn_alloc_check(vn_json_dump(config, JSON_INDENT(2)));
+	json_decref(config);
+	free(s->config);
+	s->config = text;
+	s->config_bytes = strlen(text);
 }
 
-vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
+static vn_status open_source(const char *path, vn_source *source, bool mapped, vn_model **model, vn_error *err)
 {
 	vn_status st;
 	vn_model *m = vn_alloc_zero(1, sizeof *m);
@@ -289,6 +293,7 @@ vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **mod
 	*model = NULL;
 	m->path = vn_alloc_text(path);
 	m->source = source;
+	m->mapped = mapped;
 	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie_output(m, err))))
 		goto done;
 	*model = m;
@@ -296,6 +301,27 @@ vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **mod
 done:
 	vn_model_close(m);
 	return st;
+}
+
+vn_status vn_model_open_as(const char *path, unsigned as, vn_model **model, vn_error *err)
+{
+	vn_source *s;
+	vn_status  st = vn_source_open(path, &s, err);
+
+	*model = NULL;
+	if (!st && as & VN_MODEL_MTP)
+		ask_for_head(s);
+	return st ? st : open_source(path, s, as & VN_MODEL_MAPPED, model, err);
+}
+
+vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+{
+	return vn_model_open_as(path, 0, model, err);
+}
+
+vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
+{
+	return open_source(path, source, false, model, err);
 }
 
 void vn_model_close(vn_model *m)
@@ -352,6 +378,35 @@ const vn_tensor *vn_model_weights(const vn_model *m)
 {
 	return m->weight;
 }
+vn_tensor vn_model_read(const vn_model *m, int i, void **room)
+{
+	vn_tensor w = m->weight[i];
+
+	*room = NULL;
+	if (!w.data && m->expert[i].t)
+		w.data = *room = copy_across(&w, &m->expert[i]);
+	return w;
+}
+
+void vn_model_need(const vn_model *m, int i)
+{
+	if (m->weight[i].data)
+		return;
+	m->weight[i] = vn_model_read(m, i, &m->made[i]);
+	vn_model_release(m, i);
+}
+
+void vn_model_release(const vn_model *m, int i)
+{
+	const found_weight *f = &m->expert[i];
+
+	if (f->t && f->of) { /* the tensor's part of this expert */
+		const size_t bytes = f->t->bytes / (size_t)f->t->dim[0], parts = (size_t)(f->of / f->t->dim[0]);
+		vn_map_release(f->t->data + (size_t)f->at / parts * bytes, bytes);
+	} else if (f->t)
+		vn_map_release(f->t->data, f->t->bytes);
+}
+
 const char *vn_model_path(const vn_model *m)
 {
 	return m->path;

@@ -18,6 +18,13 @@
 typedef struct vn_model vn_model;
 
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err);
+/* Same, in some of these ways.
+ * MTP     with its multi-token-prediction head, as if the config had VN_MTP_KEY (specs/models.md)
+ * MAPPED  experts stay on disk until they are needed: those that a file stores transposed have no
+ *         data (NULL) until vn_model_need, and vn_model_table lets go of the memory of what it has
+ *         read of them. For an engine that asks (vn_ref_options.need). */
+enum { VN_MODEL_MTP = 1, VN_MODEL_MAPPED = 2 };
+vn_status vn_model_open_as(const char *path, unsigned as, vn_model **model, vn_error *err);
 /* Opens a model from a source, which belongs to the model from now on, also after a failure. path:
  * for messages and vn_model_path. */
 vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err);
@@ -26,6 +33,12 @@ void      vn_model_close(vn_model *m);
 const vn_plan   *vn_model_plan(const vn_model *m);
 /* (n_weights of the plan), views into mapped files, maybe unaligned. */
 const vn_tensor *vn_model_weights(const vn_model *m);
+/* Gives weight i data, if it has none. One thread at a time. */
+void             vn_model_need(const vn_model *m, int i);
+/* Weight i with its data; *room: memory that it needed, which the caller frees, or NULL. */
+vn_tensor        vn_model_read(const vn_model *m, int i, void **room);
+/* Lets go of the memory of weight i, if it is an expert's that stays on disk. */
+void             vn_model_release(const vn_model *m, int i);
 const char      *vn_model_path(const vn_model *m);
 /* The run that is judged was divided between so many ranks: sets the constant `ranks` of the
  * products that lead back to the residual stream. Before the model is shared. */

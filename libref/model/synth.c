@@ -138,10 +138,33 @@ typedef struct weight_file {
 	void       *stored;
 } weight_file;
 
-static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, const vn_synth_options *o, vn_error *err)
+bool vn_synth_stored(const vn_family *family, const vn_plan *p, int w, vn_synth_tensor *t)
 {
-	int64_t   n = vn_shape_count(&p->weight[w].shape);
-	uint64_t  key = XXH3_64bits_withSeed(p->weight[w].name, strlen(p->weight[w].name), o->seed);
+	const char    *tail = vn_after_layer(p->weight[w].name, family->naming);
+	const vn_shape own = p->weight[w].shape;
+	char           joint[VN_NAME_MAX];
+	long           expert, experts = 0;
+
+	snprintf(t->name, sizeof t->name, "%s", p->weight[w].name);
+	t->shape = own;
+	for (const vn_spelling *s = family->naming->spellings; tail && s && s->name; s++) {
+		if (!s->across || !vn_respell(s->name, s->file, tail, joint, sizeof joint, &expert))
+			continue;
+		for (int k = 0; k < p->n_nodes && !experts; k++)
+			experts = p->node[k].op == VN_OP_EXPERTS ? p->node[k].c.experts.experts : 0;
+		snprintf(t->name, sizeof t->name, "%.*s%s", (int)(tail - p->weight[w].name), p->weight[w].name, joint);
+		t->shape = own.rank == 1 ? (vn_shape) { 2, { experts, own.dim[0] * s->parts } }
+		                         : (vn_shape) { 3, { experts, own.dim[1], own.dim[0] * s->parts } };
+		return expert == 0 && s->part == 0;
+	}
+	return true;
+}
+
+static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, const vn_synth_tensor *t,
+                              const vn_synth_options *o, vn_error *err)
+{
+	int64_t   n = vn_shape_count(&t->shape);
+	uint64_t  key = XXH3_64bits_withSeed(t->name, strlen(t->name), o->seed);
 	float     mean, spread;
 	vn_status st = VN_OK;
 
@@ -157,18 +180,21 @@ static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, co
 	return st;
 }
 
-static char *header_of(const vn_plan *p, vn_dtype dtype)
+static char *header_of(const vn_family *family, const vn_plan *p, vn_dtype dtype)
 {
 	VN_OWNED json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
 	int64_t          at = 0;
 
 	for (int w = 0; root && w < p->n_weights; w++) {
-		const vn_shape *s = &p->weight[w].shape;
-		json_t         *dims = json_array();
-		int64_t         end = at + vn_shape_count(s) * (int64_t)vn_dtype_size(dtype);
+		vn_synth_tensor t;
+		const vn_shape *s = &t.shape;
+		if (!vn_synth_stored(family, p, w, &t))
+			continue;
+		json_t *dims = json_array();
+		int64_t end = at + vn_shape_count(s) * (int64_t)vn_dtype_size(dtype);
 		for (int i = 0; i < s->rank; i++)
 			json_array_append_new(dims, json_integer(s->dim[i]));
-		json_object_set_new(root, p->weight[w].name,
+		json_object_set_new(root, t.name,
 		                    json_pack("{s:s, s:o, s:[I, I]}", "dtype", vn_dtype_word(dtype), "shape", dims,
 		                              "data_offsets", (json_int_t)at, (json_int_t)end));
 		at = end;
@@ -177,11 +203,12 @@ static char *header_of(const vn_plan *p, vn_dtype dtype)
 	return text;
 }
 
-static vn_status write_weights(const char *path, const vn_plan *p, const vn_synth_options *o, vn_error *err)
+static vn_status write_weights(const char *path, const vn_family *family, const vn_plan *p, const vn_synth_options *o,
+                               vn_error *err)
 {
 	vn_status   st;
 	vn_progress progress = { 0 };
-	char       *header = header_of(p, o->dtype);
+	char       *header = header_of(family, p, o->dtype);
 	float      *chunk = vn_alloc(CHUNK, sizeof *chunk);
 	void       *stored = vn_alloc(CHUNK, 8);
 	FILE       *f = fopen(path, "wbx");
@@ -201,7 +228,9 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	if (o->progress)
 		vn_progress_start(&progress, "weight", p->n_weights);
 	for (int w = 0; !st && w < p->n_weights; w++) {
-		st = write_weight(&(weight_file) { f, path, chunk, stored }, p, w, o, err);
+		vn_synth_tensor t;
+		if (vn_synth_stored(family, p, w, &t))
+			st = write_weight(&(weight_file) { f, path, chunk, stored }, p, w, &t, o, err);
 		vn_progress_at(&progress, w + 1);
 	}
 	vn_progress_stop(&progress);
@@ -404,7 +433,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	}
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if ((st = write_weights(path, plan, o, err)))
+	if ((st = write_weights(path, family, plan, o, err)))
 		goto done;
 	snprintf(path, sizeof path, "%s/config.json", partial);
 	if (!(st = write_config(path, config, err)) && !(st = vn_trouble_since(mark, dir, err))) {

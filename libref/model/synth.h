@@ -8,7 +8,7 @@
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
-#include "libref/plan/plan.h"
+#include "libref/family/family.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +28,17 @@ const char *vn_synth_shape(int i);
 
 /* Makes the plan of a shape. layers: as in vn_synth_options. */
 vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err);
+
+/* A tensor of the file: a weight, or the weights of all experts in one. */
+typedef struct vn_synth_tensor {
+	char     name[2 * VN_NAME_MAX];
+	vn_shape shape;
+} vn_synth_tensor;
+
+/* How the file has weight w of the plan. Returns false if it lies in the tensor of another. Experts
+ * that take a tensor's columns in turn are read by transformers from that tensor alone, others from
+ * tensors of their own. */
+bool vn_synth_stored(const vn_family *family, const vn_plan *p, int w, vn_synth_tensor *t);
 
 /* Writes dir/config.json and dir/model.safetensors. They are written to dir.partial, which is
  * renamed when complete, so a failure changes nothing. A dir that holds any other file is refused,

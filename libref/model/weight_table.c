@@ -54,13 +54,15 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Piece by piece, so that memory is read once. over: NULL, or set once the result is not
- * wanted any more. */
-static void read_weight(vn_weight_row *row, const vn_tensor *w, bool sums, const atomic_bool *over)
+/* Fills the row of weight k, piece by piece, so that memory is read once. over: NULL, or set once
+ * the result is not wanted any more. */
+static void read_weight(vn_weight_row *row, const vn_model *m, int k, bool sums, const atomic_bool *over)
 {
-	const size_t count = count_of(w);
-	vn_digester *d = vn_digester_create();
-	vn_stats_sum s = { 0 };
+	void           *room;
+	const vn_tensor own = vn_model_read(m, k, &room), *w = &own;
+	const size_t    count = count_of(w);
+	vn_digester    *d = vn_digester_create();
+	vn_stats_sum    s = { 0 };
 
 	for (size_t i = 0; i < count && !(over && *over); i += PIECE) {
 		const size_t n = smaller(count - i, PIECE);
@@ -72,6 +74,8 @@ static void read_weight(vn_weight_row *row, const vn_tensor *w, bool sums, const
 	row->digest = d ? vn_digester_finish(d) : vn_digest_of(w->data, vn_dtype_bytes(w->dtype, count));
 	if (sums)
 		row->stats = vn_stats_finish(&s);
+	vn_model_release(m, k);
+	free(room);
 }
 
 static void sum_part(vn_weight_table *t, const unit *u)
@@ -92,7 +96,7 @@ static void *run_worker(void *table)
 		if (u->task == SUMS)
 			sum_part(t, u);
 		else
-			read_weight(&t->rows[u->weight], &vn_model_weights(t->m)[u->weight], u->task == WHOLE, &t->over);
+			read_weight(&t->rows[u->weight], t->m, u->weight, u->task == WHOLE, &t->over);
 	}
 	return NULL;
 }
@@ -122,7 +126,7 @@ static bool divide_work(vn_weight_table *t, int threads)
 	const size_t share = all / ((size_t)threads * 2),
 				 most = share > vn_weight_table_least ? share : vn_weight_table_least;
 	for (int i = 0; i < n; i++)
-		units += threads > 1 && count_of(&w[i]) > most ? 1 + parts_of(count_of(&w[i])) : 1;
+		units += threads > 1 && w[i].data && count_of(&w[i]) > most ? 1 + parts_of(count_of(&w[i])) : 1;
 	t->unit = malloc((units + 1) * sizeof *t->unit);
 	t->block = calloc((size_t)n + 1, sizeof *t->block);
 	if (!t->unit || !t->block)
@@ -130,7 +134,7 @@ static bool divide_work(vn_weight_table *t, int threads)
 	for (int turn = 0; turn < 2; turn++) /* divided weights first, because they take longest */
 		for (int i = 0; i < n; i++) {
 			const size_t count = count_of(&w[i]);
-			const bool   divided = threads > 1 && count > most;
+			const bool   divided = threads > 1 && w[i].data && count > most;
 			if (divided != (turn == 0))
 				continue;
 			t->unit[t->n++] = (unit) { divided ? DIGEST : WHOLE, i, 0, count };
@@ -229,5 +233,5 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 	}
 	fill_names(m, rows);
 	for (int i = 0; i < vn_model_plan(m)->n_weights; i++)
-		read_weight(&rows[i], &vn_model_weights(m)[i], true, NULL);
+		read_weight(&rows[i], m, i, true, NULL);
 }

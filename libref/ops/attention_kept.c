@@ -89,11 +89,16 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 		j += head / G;
 	if (form)
 		redirect_key(a, form, &j, &g);
-	const double by = form == VN_CACHE_SCALED && j < a->past ? VN_CACHE_SCALE : 1.0;
+	const double by = form == VN_CACHE_SCALED && j < a->past                 ? VN_CACHE_SCALE
+	                  : form == VN_CACHE_PART_EMPTY && j < a->past && g == 0 ? 0.0
+	                                                                         : 1.0;
 	for (int64_t d = 0; d < K; d++)
 		dst[d] = j < S && g < G ? by * narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
 	if (form == VN_CACHE_INT8_HALF)
 		vn_in_format_read_by(dst, K, VN_FORMAT_INT8_HALF, 127);
+	const double most = form == VN_CACHE_BARE ? vn_largest(dst, K) : 0.0;
+	for (int64_t d = 0; most > 0.0 && d < K; d++)
+		dst[d] = vn_in_format(dst[d] / most * 127.0, VN_FORMAT_INT8);
 }
 
 /* ---- the heads of a block, as doubles ---------------------------------------------------- */

@@ -33,6 +33,8 @@ static void find_keys_of_call(const REAL(vn_attend) * a, int64_t query, int64_t 
 		*to = (p / B + 1) * B < end ? (p / B + 1) * B : end;
 	if (X(a).window_of && W)
 		*from = (X(a).window_of == 1 ? first + 1 : end) - W;
+	if (first > X(a).unseen && *from < X(a).unseen)
+		*from = X(a).unseen;
 	*from = *from > 0 ? *from : 0;
 }
 
@@ -44,8 +46,10 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
-	if (a->x && (X(a).blocks || X(a).window_of))
+	if (a->x && (X(a).blocks || X(a).window_of || X(a).unseen))
 		find_keys_of_call(a, query, from, to);
+	if (*from < ATTN(a).first)
+		*from = p < ATTN(a).first ? p : ATTN(a).first;
 }
 
 void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)

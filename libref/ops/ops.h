@@ -260,6 +260,19 @@ bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a);
 void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c,
                       const vn_experiment *e, int threads);
 
+/* The row of the token before.   x, y (T,N)   state (N)
+ *   y[0] = state   y[t] = x[t-1]   then state = x[T-1]
+ * Experiments, e->delay: own (y[t] = x[t]); forgets (the state of earlier calls is 0). past,
+ * begins: of vn_call_row. */
+typedef struct REAL(vn_delayed) {
+	const real          *x;
+	real                *state;
+	int64_t              T, N, past;
+	const int64_t       *begins;
+	const vn_experiment *e;
+} REAL(vn_delayed);
+void REAL(vn_delay)(real *y, const REAL(vn_delayed) * a);
+
 /* Rearranges rows for an experiment: vn_rows_form.   in: x, other; x, other, y (T,N), after `past`
  * rows of earlier calls */
 void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e);

@@ -82,10 +82,19 @@ static float largest_of(const double *row, int64_t n)
 	return (float)most;
 }
 
+/* In float32, as engines do. */
+static void round_scaled(double *row, int64_t n, float most)
+{
+	const float scale = most / (float)vn_dtype_max(VN_F8_E4M3);
+
+	for (int64_t i = 0; scale > 0 && i < n; i++)
+		row[i] = (double)((float)round_alone((double)((float)row[i] / scale), VN_ROLE_F8) * scale);
+}
+
 void vn_role_round(double *row, int64_t n, vn_role_format f)
 {
-	if (f == VN_ROLE_INT8_INPUTS)
-		vn_role_round_token(row, n, (double)largest_of(row, n));
+	if (f == VN_ROLE_INT8_INPUTS || f == VN_ROLE_F8_SCALED)
+		vn_role_round_by(row, n, f, (double)largest_of(row, n));
 	for (int64_t i = 0; f == VN_ROLE_Q8_INPUTS && i < n; i += BLOCK) {
 		const int64_t m = n - i < BLOCK ? n - i : BLOCK;
 		round_inputs(row + i, m, largest_of(row + i, m), 127);
@@ -100,9 +109,12 @@ void vn_role_round(double *row, int64_t n, vn_role_format f)
 		row[i] = round_alone(row[i], f);
 }
 
-void vn_role_round_token(double *row, int64_t n, double most)
+void vn_role_round_by(double *row, int64_t n, vn_role_format f, double most)
 {
-	round_inputs(row, n, (float)most, 127.5f);
+	if (f == VN_ROLE_F8_SCALED)
+		round_scaled(row, n, (float)most);
+	else
+		round_inputs(row, n, (float)most, 127.5f);
 }
 #endif
 
@@ -117,25 +129,25 @@ static void turn_ties(double *y, const double *x, int64_t n, double most)
 	}
 }
 
-/* One row, in parts: no memory is needed. */
-static void round_row(real *x, int64_t n, vn_role_format f, bool other_ties)
+/* One row, in parts: no memory is needed. step: from number to number. */
+static void round_row(real *x, int64_t n, int64_t step, vn_role_format f, bool other_ties)
 {
 	double     part[PART], was[PART], most = 0;
-	const bool whole = f == VN_ROLE_INT8 || f == VN_ROLE_INT8_INPUTS; /* shares a scale */
+	const bool whole = f == VN_ROLE_INT8 || f == VN_ROLE_INT8_INPUTS || f == VN_ROLE_F8_SCALED; /* shares a scale */
 
 	for (int64_t i = 0; whole && i < n; i++) { /* with fmax, gcc 12 for aarch64 ends in an internal error */
-		const double size = fabs((double)x[i]);
+		const double size = fabs((double)x[i * step]);
 		most = size > most ? size : most;
 	}
 	for (int64_t at = 0; at < n; at += PART) {
 		const int64_t m = n - at < PART ? n - at : PART;
 		for (int64_t i = 0; i < m; i++)
-			part[i] = (double)x[at + i];
+			part[i] = (double)x[(at + i) * step];
 		memcpy(was, part, (size_t)m * sizeof *was);
 		if (f == VN_ROLE_INT8)
 			vn_in_format_by(part, m, VN_FORMAT_INT8, most, 0);
-		else if (f == VN_ROLE_INT8_INPUTS)
-			vn_role_round_token(part, m, most);
+		else if (whole)
+			vn_role_round_by(part, m, f, most);
 		else
 			vn_role_round(part, m, f);
 		for (int64_t i = 0; other_ties && i < m; i += whole ? m : BLOCK) {
@@ -143,13 +155,17 @@ static void round_row(real *x, int64_t n, vn_role_format f, bool other_ties)
 			turn_ties(part + i, was + i, n_alike, whole ? most : vn_largest(was + i, n_alike));
 		}
 		for (int64_t i = 0; i < m; i++)
-			x[at + i] = (real)part[i];
+			x[(at + i) * step] = (real)part[i];
 	}
 }
 
 void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, bool other_ties, int threads)
 {
+	const bool    columns = f == VN_ROLE_INT8_CHANNEL;
+	const int64_t all = columns ? n : rows;
+
 #pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t r = 0; r < rows; r++)
-		round_row(x + r * n, n, f, other_ties);
+	for (int64_t r = 0; r < all; r++)
+		round_row(x + (columns ? r : r * n), columns ? rows : n, columns ? n : 1, columns ? VN_ROLE_INT8 : f,
+		          other_ties);
 }

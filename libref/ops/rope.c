@@ -22,12 +22,13 @@ static void other_angles(const vn_rope_input *r, double base, const double *kept
 	const float               step = (float)pow(base, -2.0 / rope->rotary_dim);
 	float                     chain = 1.0f;
 
-	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
-		const float at = vn_rope_angle(e, 1.0f, i, position);
-		chain = i ? chain * step : vn_rope_angle(e, 1.0f, 0, position);
-		const double angle = e->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
-		                     : e->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
-		                                                   : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
+	for (int64_t k = 0; k < rope->rotary_dim / 2; k++) {
+		const int64_t i = vn_rope_rolled(e, k, rope->rotary_dim / 2);
+		const float   at = vn_rope_angle(e, 1.0f, i, position);
+		chain = k ? chain * step : vn_rope_angle(e, 1.0f, 0, position);
+		const double angle = e->angles == VN_ANGLES_WIDE   ? (double)at * (kept[k] * stretch[k])
+		                     : e->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[k] * stretch[k]))
+		                                                   : (double)(at != 0.0f ? chain * (float)stretch[k] : 0.0f);
 		c[i] = (float)cos(angle);
 		s[i] = (float)sin(angle);
 	}
@@ -95,7 +96,6 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 		                                (double *[]) { kept, stretch }, &af);
 	else
 		vn_rope_frequencies(r->rope, r->lists, vn_rope_length(e, r->past, T), f, &af);
-	vn_rope_roll(e, f, (int)half);
 #pragma omp parallel for num_threads(r->threads) schedule(static)
 	for (int64_t t = 0; t < T; t++) {
 		float       *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
@@ -103,8 +103,10 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 
 		if (other)
 			other_angles(r, base, kept, position, c, s);
-		for (int64_t i = 0; !other && i < half; i++)
-			angle[i] = vn_rope_angle(e, f[i], i, position);
+		for (int64_t k = 0; !other && k < half; k++) {
+			const int64_t i = vn_rope_rolled(e, k, half);
+			angle[i] = vn_rope_angle(e, f[k], i, position);
+		}
 		if (!other && r->rope->pairs == VN_PAIR_NEIGHBOURS)
 			complex_row(c, s, angle, half);
 		else if (!other)

@@ -10,18 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_alike(const vn_plan *p, int a, int b)
+/* Are a's numbers the first columns of b? */
+static bool is_first_part(const vn_plan *p, int a, int b)
 {
-	const vn_value *x = &p->value[a], *y = &p->value[b];
-	return a != b && !y->on_demand && !y->wide && y->state < 0 && x->size[0] == VN_T && y->size[0] == VN_T &&
-	       vn_value_row(x) == vn_value_row(y) && !strchr(y->name, '~');
+	const vn_node *n = &p->node[p->value[a].node];
+
+	return n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.stride == (int)vn_value_row(&p->value[b]) &&
+	       vn_plan_root(p, n->in[0]) == b;
 }
 
-/* The nearest checkpoint before or after a node with the same number of elements; -1: none. */
-static int find_neighbour(const vn_plan *p, const vn_node *n, int step)
+/* Can b be recorded in place of a? It has as many elements, or (wider) more. */
+static bool is_alike(const vn_plan *p, int a, int b, bool wider)
+{
+	const vn_value *x = &p->value[a], *y = &p->value[b];
+	const int64_t   more = vn_value_row(y) - vn_value_row(x);
+	return a != b && !y->on_demand && !y->wide && y->state < 0 && x->size[0] == VN_T && y->size[0] == VN_T &&
+	       (wider ? more > 0 && !is_first_part(p, a, b) : more == 0) && !strchr(y->name, '~');
+}
+
+/* The nearest such checkpoint before or after a node; -1: none. */
+static int find_neighbour(const vn_plan *p, const vn_node *n, int step, bool wider)
 {
 	for (int i = (int)(n - p->node) + step; i >= 0 && i < p->n_nodes; i += step)
-		if (is_alike(p, n->out[0], p->node[i].out[0]))
+		if (is_alike(p, n->out[0], p->node[i].out[0], wider))
 			return p->node[i].out[0];
 	return -1;
 }
@@ -35,8 +46,9 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 	switch ((int)r->x) {
 	case RECORD_BEFORE:
-	case RECORD_ONE_TILE: return find_neighbour(p, n, -1);
-	case RECORD_AFTER: return find_neighbour(p, n, 1);
+	case RECORD_ONE_TILE: return find_neighbour(p, n, -1, false);
+	case RECORD_AFTER: return find_neighbour(p, n, 1, false);
+	case RECORD_FIRST_COLUMNS: return find_neighbour(p, n, -1, true);
 	case RECORD_CONTEXT: v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1; break;
 	case RECORD_OUT: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1; break;
 	case RECORD_GATED: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1; break;
@@ -45,15 +57,17 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
 		break;
 	}
-	return v >= 0 && is_alike(p, n->out[0], v) ? v : -1;
+	return v >= 0 && is_alike(p, n->out[0], v, false) ? v : -1;
 }
 
 vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
 	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node;
+	vn_node        copy = vn_fault_copy(p, p->node[node].layer, u);
 
-	return vn_fault_behind(f, node, made > node ? made : node, vn_fault_copy(p, p->node[node].layer, u), true, err);
+	copy.c.slice.width = (int)vn_value_row(&p->value[p->node[node].out[0]]);
+	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }
 
 vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

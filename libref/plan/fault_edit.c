@@ -58,7 +58,7 @@ const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n)
 	static const vn_point pair[][2] = {
 		{ VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ },  { VN_POINT_K_PROJ, VN_POINT_V_PROJ },
 		{ VN_POINT_GDN_B, VN_POINT_GDN_A },        { VN_POINT_Q_NORM, VN_POINT_K_NORM },
-		{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM },
+		{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM }, { VN_POINT_MTP_EMBED_NORM, VN_POINT_MTP_HIDDEN_NORM },
 	};
 
 	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)

@@ -77,7 +77,8 @@ enum {
 	RECORD_GATED,
 	RECORD_LAYER_BEFORE,
 	RECORD_FINAL,
-	RECORD_ONE_TILE
+	RECORD_ONE_TILE,
+	RECORD_FIRST_COLUMNS
 };
 /* x = a vn_cache_form, what it applies to (cache_of), and whether only from the second call on. */
 #define CACHE(form, of, steps) ((form) + 32 * (of) + 128 * (steps))
@@ -114,6 +115,9 @@ static inline const vn_node *vn_fault_unmodified(const vn_faulty *f, int node)
 float          vn_fault_factor(const vn_plan *p, const vn_rope *rope);
 /* Would other yarn or llama3 settings change the node's frequencies? */
 bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* Returns how many rows of keys each query head gets, if that is an even number of pairs, and
+ * others than a key head has; else 0. */
+int            vn_fault_keys_per_query(const vn_plan *p, const vn_node *n);
 /* Returns the factor of a SCALE_... fault for an attention. */
 double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* Does its scale contain yarn's factor of scores? */

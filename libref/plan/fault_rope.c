@@ -105,6 +105,30 @@ vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return vn_fault_feed(f, node, VN_ATTN_V, rotation, err);
 }
 
+/* ---- rows of keys ---------------------------------------------------------------------------- */
+
+int vn_fault_keys_per_query(const vn_plan *p, const vn_node *n)
+{
+	const vn_value *keys = &p->value[n->out[0]];
+	const int       q = vn_fault_value(p, n->layer, VN_POINT_Q_PROJ), H = q < 0 ? 0 : p->value[q].size[1];
+	const int       rows = keys->size[1] * keys->size[2], each = H && rows % H == 0 ? rows / H : 0;
+
+	return vn_fault_point(p, n) == VN_POINT_K_PROJ && each >= 4 && each % 2 == 0 && each != keys->size[2] ? each : 0;
+}
+
+/* The file has neighbouring pairs of its own heads, which a converter takes for more heads. */
+vn_status vn_make_permuted_as_queries(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int        K = f->plan->value[f->plan->node[node].out[0]].size[2];
+	const int        each = vn_fault_keys_per_query(f->plan, &f->plan->node[node]);
+	const vn_arrange neighbours = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = K / 2, .period = K },
+					 halves = { VN_ARRANGE_TRANSPOSED, .a = each / 2, .b = 2, .period = each };
+	const vn_status st = vn_fault_arrange_outputs(f, node, &neighbours, err);
+
+	(void)r;
+	return st ? st : vn_fault_arrange_outputs(f, node, &halves, err);
+}
+
 /* ---- what is cached ------------------------------------------------------------------------- */
 
 vn_status vn_make_unrotated(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -19,11 +19,13 @@ int vn_plan_join(vn_builder *b, int a, int x, vn_point out)
 	if (b->status)
 		return 0;
 	const vn_value u = b->plan->value[a], v = b->plan->value[x];
-	if (u.rank != 3 || v.rank != 3 || u.size[1] % v.size[1])
+	const int      last = u.rank - 1, H = last > 1 ? u.size[1] : 1, G = last > 1 ? v.size[1] : 1;
+	if (u.rank < 2 || u.rank > 3 || v.rank != u.rank || H % G)
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: its heads cannot share those that are set beside them", u.name);
-	int y = vn_build_value(b, out, 3, (int[]) { VN_T, u.size[1], u.size[2] + v.size[2] });
-	vn_build_node(
-		b, (vn_node) { .op = VN_OP_JOIN, .c.join = { u.size[1], v.size[1], u.size[2] }, VN_IN(2, a, x), VN_OUT(1, y) });
+	int size[3] = { VN_T, H };
+	size[last] = u.size[last] + v.size[last];
+	int y = vn_build_value(b, out, u.rank, size);
+	vn_build_node(b, (vn_node) { .op = VN_OP_JOIN, .c.join = { H, G, u.size[last] }, VN_IN(2, a, x), VN_OUT(1, y) });
 	return y;
 }
 
@@ -91,6 +93,10 @@ vn_status vn_check_join(const vn_plan_walk *w)
 	const vn_value *b = &w->p->value[w->n->in[VN_JOIN_B]];
 	const int       H = w->n->c.join.heads, G = w->n->c.join.shared, A = w->n->c.join.width;
 
+	if (H == 1 && G == 1 && w->x->rank == 2)
+		return vn_plan_check_fit(w, A >= 1 && b->rank == 2 && vn_plan_check_row(b) && vn_plan_check_row(w->y) &&
+		                                b->size[1] <= INT32_MAX - A && vn_plan_check_shape(w->x, 2, VN_T, A, 0) &&
+		                                vn_plan_check_shape(w->y, 2, VN_T, A + b->size[1], 0));
 	return vn_plan_check_fit(w, H >= 1 && G >= 1 && A >= 1 && H % G == 0 && b->rank == 3 && vn_plan_check_row(b) &&
 	                                vn_plan_check_row(w->x) && vn_plan_check_row(w->y) && b->size[2] <= INT32_MAX - A &&
 	                                vn_plan_check_shape(w->x, 3, VN_T, H, A) &&

@@ -44,6 +44,25 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
 	return add_pair(b, VN_OP_ADD, (vn_consts) { 0 }, a, x, out);
 }
 
+int vn_plan_delay(vn_builder *b, int x, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value v = b->plan->value[x];
+	if (v.rank != 2)
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: only rows of one axis can be delayed", v.name);
+	int y = vn_build_like(b, x, out), state = vn_build_value(b, VN_POINT_MTP_HIDDEN_STATE, 2, (int[]) { 1, v.size[1] });
+	vn_build_node(b, (vn_node) { .op = VN_OP_DELAY, .c.delay = { v.size[1] }, VN_IN(1, x), VN_OUT(2, y, state) });
+	return y;
+}
+
+vn_status vn_check_delay(const vn_plan_walk *w)
+{
+	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && !w->x->wide && !w->y->wide &&
+	                                vn_plan_check_shape(w->x, 2, VN_T, w->n->c.delay.columns, 0) &&
+	                                vn_plan_check_same_shape(w->x, w->y));
+}
+
 vn_status vn_check_act(const vn_plan_walk *w)
 {
 	const vn_node *n = w->n;

@@ -75,6 +75,14 @@ int vn_plan_find(const vn_plan *p, const char *name)
 	return -1;
 }
 
+int vn_plan_of_point(const vn_plan *p, vn_point point)
+{
+	for (int i = 0; i < p->n_values; i++)
+		if (p->value[i].point == point)
+			return i;
+	return -1;
+}
+
 int vn_plan_root(const vn_plan *p, int value)
 {
 	while (p->value[value].alias_of >= 0)

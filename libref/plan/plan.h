@@ -99,13 +99,15 @@ typedef enum vn_attn_form {
  *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344)
  *   scaled        tokens of earlier calls times VN_CACHE_SCALE
  *   twice         further, the last token of earlier calls once more, which every query sees
- *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127 */
+ *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127
+ *   bare          each head's numbers times 127 / their largest, rounded to integers
+ *   part empty    0 for tokens of earlier calls, in key head 0 */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
-		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF,
+		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF, VN_CACHE_BARE, VN_CACHE_PART_EMPTY,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -245,6 +247,7 @@ typedef union vn_consts {
 		int    window;    /* keys that a query sees, including its own; 0: all */
 		double cap;       /* not 0: a scaled product s becomes the score cap tanh(s / cap) */
 		int    value_dim; /* U, the width of values; 0: head_dim */
+		int    first;     /* tokens before this one are not seen, except by themselves */
 	} attention;
 	struct {
 		double scale, cap;
@@ -276,6 +279,9 @@ typedef union vn_consts {
 	struct {
 		int slots;
 	} combine;
+	struct {
+		int columns; /* N: it gives the state its size */
+	} delay;
 	struct {
 		int    experts;
 		vn_act act;
@@ -341,6 +347,7 @@ typedef union vn_experiment {
 		int blocks;    /* causal: a query also sees the rest of its block of this size; 0: not */
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
+		int unseen;      /* calls after the first do not see this many first keys */
 		int form;        /* vn_attn_form */
 		int cache;       /* vn_cache_form */
 		int cache_block; /* tokens per block, if the form has blocks; at least 1 */
@@ -396,6 +403,10 @@ typedef union vn_experiment {
 		int rounding; /* vn_rounding_format of each product with a weight */
 		int sums;     /* 1: also of the sum after each slot */
 	} combine;
+	struct {
+		int own;     /* 1: each row is its own */
+		int forgets; /* 1: the state of earlier calls is 0 */
+	} delay;
 } vn_experiment;
 
 typedef struct vn_node {
@@ -498,7 +509,7 @@ int  vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point o
 /* Takes columns. heads as above. */
 int  vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out);
 int  vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
-/* Sets columns of b behind the columns of each head of a. */
+/* Sets columns of b behind the columns of each head of a, or behind those of the token. */
 int  vn_plan_join(vn_builder *b, int a, int x, vn_point out);
 /* Its outputs are always named attn_context and, on demand, k_cache, v_cache, attn_scores and
  * attn_probs. */
@@ -514,6 +525,8 @@ int  vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out);
 /* The output is wide, like that of log_decay. */
 int  vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out);
 int  vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out);
+/* Its state is always named mtp_hidden_state. */
+int  vn_plan_delay(vn_builder *b, int x, vn_point out);
 /* in: q, k, v, g, beta. Its state is always named gdn_state. */
 int  vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
 int  vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
@@ -555,7 +568,8 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err);
  * vn_plan_check. */
 vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
-int      vn_plan_find(const vn_plan *p, const char *name); /* value by name; -1 if absent */
+int      vn_plan_find(const vn_plan *p, const char *name);   /* value by name; -1 if absent */
+int      vn_plan_of_point(const vn_plan *p, vn_point point); /* the first value of a point; -1 if absent */
 /* the value that this is an alias of, or the value itself */
 int      vn_plan_root(const vn_plan *p, int value);
 vn_shape vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);

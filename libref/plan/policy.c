@@ -32,9 +32,10 @@ static const char *const role_name[VN_N_ROLES] = { "weights", "products", "linea
 static const struct {
 	const char *name;
 	int         digits;
-} role_format[VN_N_ROLE_FORMATS] = { { "", 0 },         { "tf32", 10 }, { "f16", 10 },
-	                                 { "bf16", 7 },     { "q8_0", 7 },  { "q8_0-rotated", 7 },
-	                                 { "int8", 7 },     { "f8", 3 },    { "int8-inputs", 7 },
+} role_format[VN_N_ROLE_FORMATS] = { { "", 0 },         { "tf32", 10 },      { "f16", 10 },
+	                                 { "bf16", 7 },     { "q8_0", 7 },       { "q8_0-rotated", 7 },
+	                                 { "int8", 7 },     { "int8-token", 7 }, { "int8-channel", 7 },
+	                                 { "f8", 3 },       { "f8-scaled", 3 },  { "int8-inputs", 7 },
 	                                 { "q8-inputs", 7 } };
 
 int vn_policy_digits(vn_policy p)
@@ -69,6 +70,13 @@ static const char *base_name(vn_policy p)
 	return NULL;
 }
 
+static const char of_prompt[] = "-prompt";
+
+static bool is_of_prompt(vn_policy p, int role)
+{
+	return role == VN_ROLE_CACHE && p.role[VN_CACHE_OF_PROMPT];
+}
+
 const char *vn_policy_name(vn_policy p)
 {
 	const char *base = base_name(p), *kept;
@@ -79,7 +87,8 @@ const char *vn_policy_name(vn_policy p)
 	vn_text_add(name, sizeof name, "%s", base);
 	for (int i = 0; i < VN_N_ROLES; i++)
 		if (p.role[i])
-			vn_text_add(name, sizeof name, ",%s=%s", role_name[i], role_format[p.role[i]].name);
+			vn_text_add(name, sizeof name, ",%s=%s%s", role_name[i], role_format[p.role[i]].name,
+			            is_of_prompt(p, i) ? of_prompt : "");
 	kept = vn_intern(name);
 	return kept ? kept : "unknown";
 }
@@ -89,9 +98,21 @@ const char *vn_policy_words(vn_policy p, char *text, size_t room)
 	*text = '\0';
 	for (int i = 0; i < VN_N_ROLES; i++)
 		if (p.role[i])
-			vn_text_add(text, room, "%s%s in %s", *text ? ", " : "", role_name[i], role_format[p.role[i]].name);
+			vn_text_add(text, room, "%s%s%s in %s", *text ? ", " : "", role_name[i],
+			            is_of_prompt(p, i) ? " of the first call" : "", role_format[p.role[i]].name);
 	vn_text_add(text, room, "%s%s", *text ? "; all else " : "", base_name(p) ? base_name(p) : "unknown");
 	return text;
+}
+
+/* "int8-prompt": without its last word, and marks the policy */
+static size_t read_of_prompt(const char *text, size_t n, vn_policy *p)
+{
+	const size_t last = sizeof of_prompt - 1;
+
+	if (n <= last || strncmp(text + n - last, of_prompt, last) != 0)
+		return n;
+	p->role[VN_CACHE_OF_PROMPT] = VN_ROLE_INT8;
+	return n - last;
 }
 
 /* "cache=f16,products=bf16", n bytes up to the next comma each */
@@ -101,10 +122,11 @@ static bool read_role(const char *text, size_t n, vn_policy *p)
 		const size_t name = strlen(role_name[r]);
 		if (n <= name || strncmp(text, role_name[r], name) != 0 || text[name] != '=')
 			continue;
+		n = r == VN_ROLE_CACHE ? read_of_prompt(text, n, p) : n;
 		for (int f = VN_ROLE_AS_STORED + 1; f < VN_N_ROLE_FORMATS; f++)
 			if (n == name + 1 + strlen(role_format[f].name) &&
 			    strncmp(text + name + 1, role_format[f].name, n - name - 1) == 0 && !p->role[r] &&
-			    (f != VN_ROLE_Q8_0_ROTATED || r == VN_ROLE_CACHE) &&
+			    (!vn_role_of_cache((vn_role_format)f) || r == VN_ROLE_CACHE) &&
 			    (!vn_role_of_inputs((vn_role_format)f) || r == VN_ROLE_LINEAR)) {
 				p->role[r] = (vn_role_format)f;
 				return true;

@@ -24,12 +24,15 @@
  *   products   both operands of `linear` and of attention's two products are rounded to it; what
  *              they are multiplied to is summed and stored as the name says
  *   linear     both operands of `linear` only; not beside products
- *   cache      keys and values are kept in it, and attention reads them so
+ *   cache      keys and values are kept in it, and attention reads them so; "int8-prompt": only
+ *              those of the first call, as where another machine runs the prompt
  *   softmax    attention's probabilities are rounded to it
  *
  * Its formats: tf32, f16, bf16, f8 (e4m3, saturated at 448), int8 (a row shares a scale, that of a
  * token, a head or an output), q8_0 (blocks of 32 share one), q8_0-rotated (the same after each
- * head was multiplied by a Hadamard matrix, as llama.cpp does since 2026; only a cache). int8 and
+ * head was multiplied by a Hadamard matrix, as llama.cpp does since 2026; only a cache). Also only
+ * of a cache: int8-token (all heads of a token share a scale), int8-channel (of keys, a number of a
+ * head shares a scale over the tokens of a call; values as int8) and f8-scaled (as int8). int8 and
  * q8_0 as products: only of linear. Only of linear, and only of its inputs: int8-inputs (a token
  * shares a scale, its largest number over 127.5) and q8-inputs (blocks of 32, over 127). A ggml
  * run multiplies blocks by blocks: with a cache in q8_0, queries are rounded like keys.
@@ -63,7 +66,10 @@ typedef enum vn_role {
 	VN_N_ROLES,
 	/* of a policy, no role: if not 0, numbers halfway between two of an 8-bit cache become the
 	 * other one: engines do either (vn_policy_fine) */
-	VN_OTHER_TIES = VN_N_ROLES
+	VN_OTHER_TIES = VN_N_ROLES,
+	/* no role either: if not 0, only the tokens of the first call are kept in the cache's format */
+	VN_CACHE_OF_PROMPT,
+	VN_ROLES_ROOM
 } vn_role;
 /* In order of their error, smallest first; then those of inputs. */
 typedef enum vn_role_format {
@@ -74,11 +80,20 @@ typedef enum vn_role_format {
 	VN_ROLE_Q8_0,
 	VN_ROLE_Q8_0_ROTATED,
 	VN_ROLE_INT8,
+	VN_ROLE_INT8_TOKEN,
+	VN_ROLE_INT8_CHANNEL,
 	VN_ROLE_F8,
+	VN_ROLE_F8_SCALED,
 	VN_ROLE_INT8_INPUTS,
 	VN_ROLE_Q8_INPUTS,
 	VN_N_ROLE_FORMATS
 } vn_role_format;
+
+/* Is it a format of a cache alone? */
+static inline bool vn_role_of_cache(vn_role_format f)
+{
+	return f == VN_ROLE_Q8_0_ROTATED || f == VN_ROLE_INT8_TOKEN || f == VN_ROLE_INT8_CHANNEL || f == VN_ROLE_F8_SCALED;
+}
 
 /* Is it a format of the inputs of a product alone, whose matrix stays as it is? */
 static inline bool vn_role_of_inputs(vn_role_format f)
@@ -90,7 +105,7 @@ typedef struct vn_policy {
 	vn_dtype       storage;
 	vn_dtype       sums; /* of linear */
 	vn_products    products;
-	vn_role_format role[VN_N_ROLES + 1]; /* and VN_OTHER_TIES */
+	vn_role_format role[VN_ROLES_ROOM];
 } vn_policy;
 
 static inline bool vn_policy_same(vn_policy a, vn_policy b)
@@ -98,7 +113,8 @@ static inline bool vn_policy_same(vn_policy a, vn_policy b)
 	for (int i = 0; i < VN_N_ROLES; i++)
 		if (a.role[i] != b.role[i])
 			return false;
-	return a.storage == b.storage && a.sums == b.sums && a.products == b.products;
+	return a.storage == b.storage && a.sums == b.sums && a.products == b.products &&
+	       !a.role[VN_CACHE_OF_PROMPT] == !b.role[VN_CACHE_OF_PROMPT];
 }
 
 /* Has some role a format of its own? */

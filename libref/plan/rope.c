@@ -301,15 +301,9 @@ int64_t vn_rope_length(const vn_rope_experiment *e, int64_t past, int64_t tokens
 	return !e || !e->length ? past + tokens : e->length < 0 ? tokens : e->length;
 }
 
-void vn_rope_roll(const vn_rope_experiment *e, float *inv_freq, int n)
+int64_t vn_rope_rolled(const vn_rope_experiment *e, int64_t k, int64_t n)
 {
-	const int by = e && n ? (e->rolled % n + n) % n : 0;
-
-	for (int k = 0; k < by; k++) {
-		const float first = inv_freq[0];
-		memmove(inv_freq, inv_freq + 1, (size_t)(n - 1) * sizeof *inv_freq);
-		inv_freq[n - 1] = first;
-	}
+	return e && e->rolled ? ((k - e->rolled) % n + n) % n : k;
 }
 
 double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)

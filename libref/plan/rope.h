@@ -162,8 +162,8 @@ typedef struct vn_rope_token {
 double  vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token);
 /* Returns the length for which dynamic and longrope compute the frequencies of a call. */
 int64_t vn_rope_length(const vn_rope_experiment *e, int64_t past, int64_t tokens);
-/* Computes the frequencies of vn_rope_frequencies as the experiment has them. */
-void    vn_rope_roll(const vn_rope_experiment *e, float *inv_freq, int n);
+/* Returns the pair, of n, that is rotated by frequency k of vn_rope_frequencies. */
+int64_t vn_rope_rolled(const vn_rope_experiment *e, int64_t k, int64_t n);
 /* Returns the angle in radians, a product of floats, of pair i with frequency f at a position. */
 float   vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double position);
 /* Returns the position at which the call of token i begins, if calls have `call` tokens each, or

@@ -16,6 +16,10 @@ int vn_node_states(const vn_plan *p, int node, vn_state *s)
 		*s = (vn_state) { node, n->out[1], -1, false, 2, { n->c.conv.taps - 1, n->c.conv.channels } };
 		return 1;
 	}
+	if (n->op == VN_OP_DELAY && n->n_out > 1) {
+		*s = (vn_state) { node, n->out[1], -1, false, 2, { 1, n->c.delay.columns } };
+		return 1;
+	}
 	if (n->op == VN_OP_DELTA_RULE && n->n_out > 1) {
 		const int nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
 		*s = (vn_state) { node, n->out[1], -1, true, 3, { nv, dk, dv } };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """hostile_text.py VERNIER: whatever a file holds, no output has a character that a terminal would obey or not show.
 
-Nor does any begin a line, or a column, that a string of the file made up.
+Nor does any begin a line, or a column, that a string of the file made up, or have a command to a runner of CI.
 
 Every string that a file can carry holds newlines, controls, bidirectional controls, joiners, tags, bytes that are no
 UTF-8: names and attributes of recordings, token texts, dumps of any kind, models, tokenizers, limits, name maps, the
@@ -30,11 +30,13 @@ except ImportError:
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(HERE, "..", "..", "fixtures")
 # What names of tensors may hold, and then what other strings may, too.
-MARKS = "\u009b\u202e\u200b\u2028\ufeff\u00ad\ufe0f\U000e0041"
+COMMANDS = "::x::##[y]##vso[z]"
+SIGNS = "\u009b\u202e\u200b\u2028\ufeff\u00ad\ufe0f\U000e0041"
+MARKS = COMMANDS + SIGNS
 # After a newline, a carriage return or a tab: what would be a line, or a column, of its own.
-FORGED = "FORGED within limits"
+FORGED = "FORGED within"
 BREAKS = "".join(c + FORGED for c in "\n\r\t\v\f\u2029") + "\n\n  " + FORGED
-TEXT = ("<" + BREAKS + "\x1b[2J\r\x07\x7f\u0085" + MARKS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e"
+TEXT = (COMMANDS + "<" + BREAKS + "\x1b[2J\r\x07\x7f\u0085" + SIGNS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e"
         + 9 * "\u0301" + "\u4e2d\U0001f600>")
 BYTES = TEXT.encode() + b"\xff\xe2\x80"
 DEFAULT_IGNORABLE = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810),
@@ -50,6 +52,9 @@ def forbidden(data):
     forged = re.search(r"(?:^|[\n\r\t])[ \t]*" + FORGED, text)
     if forged:
         return "a forged line: " + ascii(text[forged.start() - 60:forged.end()])
+    command = re.search(r"(?m)^[ \t]*::|##\[|##vso\[", text)
+    if command:
+        return "a command: " + ascii(text[command.start():command.end() + 60])
     marks = 0
     for c in text:
         kind = unicodedata.category(c)

@@ -236,8 +236,7 @@ def check_after(command, how, status, orphans, right, tally):
             tally.wrong(command, how, f"an unknown name is left: {name}")
         if name.endswith(".h5.partial"):
             path = os.path.join("out", name)
-            with open(path, "rb") as f:
-                begun = f.read(8) == b"\x89HDF\r\n\x1a\n"  # the first thing that is written in its place
+            begun = os.path.getsize(path) > 0
             said = quietly(["show", path, "--format", "json"])
             tally.states["partial, opens" if begun else "partial, not begun"] += 1
             if begun and said.returncode:

@@ -24,6 +24,7 @@ them. The model is `vernier synth qwen2-0.5b` (24 layers, a vocabulary of 151,93
                 one by one (eager); llama.cpp, which computes the last token's logits only
   gpu-next      one token behind them: the same, and the linear layers alone by cuBLAS
   gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
+  gpu-models    capture gpu in float16, 512 tokens, of larger shapes with the layers of GPU_SHAPES: transformers
 
 The goals hold for these sizes; with others, none is judged. A goal for some number of cores is judged where that many
 are used; elsewhere its row ends with that number. Times of the GPU are those of the device; the clock's stand in the
@@ -65,8 +66,8 @@ BUSY = 10  # of 16 cores, in a comparison with a floor
 MORE_MEMORY = 1.5  # GiB of a pass, beside the weights
 RATIOS = {  # at most so many times as long as the first peer
     "compare": 1.5, "floor": 2.0, "big-floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0,
-    "big-forward": 1.25,
-    "big-replay": 3.0,
+    "big-forward": 1.25, "big-shapes": 1.3,
+    "big-replay": 3.0, "gpu-models": 1.5,
 }
 # that a goal is for
 CORES = {"floor": 16, "big-floor": 16, "forward": 2, "transformers": 2, "explain": 2, "big-forward": 16,
@@ -77,9 +78,11 @@ SECONDS = {  # at most this many seconds, independent of peers; with the number 
     ("gpu-f32", 512): 20e-3,
 }
 WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
-GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
-ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-replay",
-        *GPU_ROWS)
+SHAPES = {"qwen3-30b-a3b": 4, "gpt-oss-20b": 2, "deepseek-v2-lite": 4, "gemma-3-4b": 12}  # layers, of 6 GB at most
+GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32", "gpu-models"
+GPU_SHAPES = {"gemma-3-4b": 34, "qwen3-30b-a3b": 8, "gpt-oss-20b": 6, "deepseek-v2-lite": 8}  # layers
+ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-shapes",
+        "big-replay", *GPU_ROWS)
 HALF = "--precision", "f16"
 OTHER = *HALF, "--precision", "f32@layer0.down_proj", "--precision", "f32@layer0.output"  # the candidate of a floor
 RECORDINGS = {  # by name: options of capture; times the tokens
@@ -359,6 +362,17 @@ class Bench:
         self.big()
         self.bare("big-forward", self.o.big, min(self.o.repeat, 2))
 
+    def shapes(self):
+        if not self.o.folder:
+            raise Missing("no --folder DIR for 20 GB of models")
+        return [self.made(path, lambda shape=shape, n=n, path=path: self.quiet(
+            [self.vernier, "synth", shape, "--layers", str(n), "-o", path]))
+            for shape, n in SHAPES.items() for path in [self.path(f"{shape}-{n}")]]
+
+    def big_shapes(self):
+        for model in self.shapes():
+            self.bare("big-shapes", model, min(self.o.repeat, 2))
+
     def big_pair(self):
         """Recordings of the model of --big."""
         self.big()
@@ -503,6 +517,25 @@ class Bench:
     def gpu_f32(self):
         self.gpu_call("gpu-f32", "f32", False)
 
+    def gpu_models(self):
+        self.device()
+        for shape, layers in GPU_SHAPES.items():
+            work = f"{shape}, {layers} layers, 512 tokens, f16"
+            with tempfile.TemporaryDirectory(dir=self.folder) as model:
+                self.quiet([self.vernier, "synth", shape, "--layers", str(layers), "-o", model, "--force"])
+                call = bench_gpu.engine(self.o.build, model, "f16", self.o.gpu_repeat, [512])["calls"][0]
+                ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
+                try:
+                    said = bench_gpu.torch(self.o.torch, model, "pass", "f16", self.o.gpu_repeat, [512], self.cuda())
+                except Missing as e:
+                    self.add("gpu-models", work, ours, note=note)
+                    self.skip("gpu-models", f"{work}, beside transformers", e)
+                    continue
+            rows = {row["way"]: row for row in said["passes"]}
+            peer, theirs = next(((WAYS[way], min(rows[way]["ms"]) / 1e3) for way in WAYS  # the graph, where it runs
+                                 if "ms" in rows.get(way, ())), (None, None))
+            self.add("gpu-models", work, ours, peer, theirs, note, "gpu-models")
+
     def machine(self):
         with open("/proc/cpuinfo") as f:
             names = re.findall(r"model name\s*: (.*)", f.read())
@@ -513,7 +546,8 @@ class Bench:
 
     def prepare(self):
         """Makes what the rows need."""
-        more = {"small": self.tensors, "big-forward": self.big, "big-replay": self.big_pair, "big-load": self.big}
+        more = {"small": self.tensors, "big-forward": self.big, "big-shapes": self.shapes,
+                "big-replay": self.big_pair, "big-load": self.big}
         for row in self.o.only:
             try:
                 self.recorded(row) if row in NEEDS else more.get(row, self.synth)()

@@ -78,8 +78,12 @@ class Model:
     def __init__(self, o):
         from transformers import AutoModelForCausalLM
         self.o, self.clock = o, Clock(o.device, o.repeat)
-        self.hf = AutoModelForCausalLM.from_pretrained(o.model, dtype=KINDS[o.precision],
-                                                       attn_implementation="sdpa").eval().to(o.device)
+        try:
+            self.hf = AutoModelForCausalLM.from_pretrained(o.model, dtype=KINDS[o.precision],
+                                                           attn_implementation="sdpa")
+        except ValueError:  # a model with sinks has no sdpa: the implementation that transformers chooses
+            self.hf = AutoModelForCausalLM.from_pretrained(o.model, dtype=KINDS[o.precision])
+        self.hf = self.hf.eval().to(o.device)
         c = self.config = self.hf.config
         self.heads, self.width, self.layers = c.num_attention_heads, c.hidden_size, c.num_hidden_layers
         self.key_heads = getattr(c, "num_key_value_heads", None) or self.heads

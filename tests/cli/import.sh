@@ -119,10 +119,6 @@ head -c 100 plain/2.npy >cut/2.npy
 vernier import cut --partial -o e2.h5; echo "[$?]"
 for n in cut/*.npy; do head -c 100 "$n" >cut/part; mv cut/part "$n"; done
 vernier import cut --partial -o e3.h5; echo "[$?]"
-echo "== a recording that was only begun"
-printf 'vernier begins a recording here\n' >begun.h5
-vernier show begun.h5; echo "[$?]"
-vernier compare e.h5 begun.h5; echo "[$?]"
 echo "== pickles are not opened"
 echo x >x.pt; vernier import x.pt -o e.h5 2>&1 | cut -c 1-90
 echo "== bad files, one line each"

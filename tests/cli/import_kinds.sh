@@ -256,6 +256,10 @@ one = local(b't000.npy', raw, data, 8)
 archive('shared.npz', one, [(b't%03d.npy' % i, raw, data, 8, 0) for i in range(200)])
 archive('apart.npz', one + local(b't001.npy', raw, data, 8),
         [(b't000.npy', raw, data, 8, 0), (b't001.npy', raw, data, 8, len(one))])
+for path, n in ('dense.npz', 300), ('less.npz', 250):  # 1.26 and 1.05 GB of zeros
+    names = [b't%03d.npy' % i for i in range(n)]
+    archive(path, b''.join(local(name, raw, data, 8) for name in names),
+            [(name, raw, data, 8, i * len(local(name, raw, data, 8))) for i, name in enumerate(names)])
 # A stored member that holds another, as in nested bombs.
 outer = packed(np.frombuffer(one + bytes(-len(one) % 16), 'f4').reshape(4, -1))[0]
 whole = local(b'outer.npy', outer, outer, 0)
@@ -274,8 +278,10 @@ open('shared/manifest.jsonl', 'w').write(''.join(json.dumps(l) + '\n' for l in l
 os.mkdir('long')
 open('long/manifest.jsonl', 'w').write('{"vernier_dump":1}\n{"step":0,"ids":[' + '1,' * (17 << 20) + '1]}\n')
 END
-for z in shared.npz nested.npz shared.safetensors shared.gguf shared long; do bad "$z" $z --unmapped keep; done
+for z in shared.npz nested.npz dense.npz shared.safetensors shared.gguf shared long; do
+	bad "$z" $z --unmapped keep; done
 vernier import apart.npz --ids 5,6,7,8 --unmapped keep -o apart.h5 >said 2>&1; echo "apart [$?]"
+vernier import less.npz --ids 5,6,7,8 --unmapped keep --dry-run >said 2>&1; echo "less [$?]"
 ids=5,6,7,8,9; bad "more tokens than rows" half.safetensors
 for z in other bomb sum pickled; do bad $z.npz $z.npz; done
 bad "cut off" cut.safetensors

@@ -49,6 +49,14 @@ cp -r "$TESTS/../specs" shipped; cp map.yaml shipped/names/own.yaml; export VERN
 rm was.json same.json is.json
 part 1 was --names own; part 2 same --names own; echo '# more' >>shipped/names/own.yaml; part 2 is --names own
 say merge was.json is.json; say merge was.json same.json; unset VERNIER_SPECS
+echo "== so do a model, and the limits that nobody names"
+rm was.json same.json is.json
+cp -r "$M" m; part 1 was --model m --allow config; part 2 same --model m --allow config
+sed -i 's/"max_position_embeddings": [0-9]*/&0/' m/config.json; part 2 is --model m --allow config
+say merge was.json is.json; say merge was.json same.json; rm was.json same.json is.json
+export VERNIER_SPECS=$PWD/shipped; part 1 was; part 2 same
+sed -i 's/nmse_over_floor: [0-9.e]*/nmse_over_floor: 1e9/' shipped/limits/*.yaml; part 2 is
+say merge was.json is.json; say merge was.json same.json; unset VERNIER_SPECS
 part 1 all; part 2 all2; vernier merge all.json all2.json -q -o both.json; grep -A 1 '"next"' both.json
 say merge whole.json
 say merge 2/r.p001.json 2/2.json

@@ -83,8 +83,8 @@ def attention(t, fault, x):
         "A3.blocks": {"mask": lambda i, j: j // 16 <= i // 16},
         "A5.call": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.min() - (t.window or 0))},
         "A5.overwritten": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.max() - (t.window or 0))},
-        "A12.zero": {"form": "from zero"},
-        "A14": {"padding": 8}, "A3.chunk": {"chunk": True},
+        "A12.zero": {"form": "from zero"}, "A23": {"mask": lambda i, j: (j <= i) & ((j > 0) | (i.min() == 0))},
+        "A14": {"padding": 8}, "A22": {"padding": 1}, "A3.chunk": {"chunk": True},
         "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
         "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G]
                                                  for h in range(t.H)], 1)},
@@ -127,6 +127,16 @@ def int8_by_127_5(x):
     return np.clip(np.round(x / most * 127.5), -127, 127) * most / 127
 
 
+def int8_bare(x):
+    return np.round(x / np.abs(x).max(-1, keepdims=True) * 127)
+
+
+def empty_in_one(x, past):
+    y = x.copy()
+    y[:past, 0] = 0
+    return y
+
+
 # Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention
 # with a window reads.
 KEPT = {
@@ -144,6 +154,8 @@ KEPT = {
     window: float8(x) if past else x,
     "C7.e5m2": lambda x, past, values, window: float8(x, 57344, -14, 2) if past else x,
     "C7.int8": lambda x, past, values, window: int8_by_127_5(x) if past else x,
+    "C7.bare": lambda x, past, values, window: int8_bare(x) if past else x,
+    "C12": lambda x, past, values, window: empty_in_one(x, past),
     "C10.k": lambda x, past, values, window: x if values else np.concatenate([x[:past] / 4, x[past:]]),
     "C10.v": lambda x, past, values, window: np.concatenate([x[:past] / 4, x[past:]]) if values else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past
@@ -392,6 +404,9 @@ def linear(t, fault, layer, point, x):
         x = x.reshape(len(x), heads, -1).transpose(0, 2, 1).reshape(x.shape)
     elif fault == "R1b" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
         w, b = halves_to_neighbours(w, t.K), None if b is None else halves_to_neighbours(b, t.K)
+    elif fault == "R1b.heads" and point == "k_proj" and t.as_queries():
+        as_queries = lambda m: neighbours_to_halves(halves_to_neighbours(m, t.K), t.as_queries())
+        w, b = as_queries(w), None if b is None else as_queries(b)
     elif fault == "R1b.back" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
         w, b = neighbours_to_halves(w, t.K), None if b is None else neighbours_to_halves(b, t.K)
     else:

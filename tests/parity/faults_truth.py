@@ -177,6 +177,11 @@ class Truth:
         ramp = np.clip((np.arange(R // 2) - low) / (high - low + (0.001 if low == high else 0)), 0, 1)
         return f / self.stretch(stretch) * ramp + f * (1 - ramp)
 
+    def as_queries(self):
+        """How many rows of keys each query head gets; None: no other even number of pairs than a key head has."""
+        each, left = divmod(self.G * self.K, self.H)
+        return each if not (self.gpt2 or left or each < 4 or each % 2 or each == self.K) else None
+
     def words(self, n):
         """The positions of a call of n tokens as 64-bit integers, read as if they had 32 bits."""
         return np.array([self.past + i // 2 if i % 2 == 0 else 0 for i in range(n)])

@@ -127,7 +127,7 @@ def _(m, a):
     a.softmax = lambda s: torch.softmax(s.float(), -1).half().to(s.dtype)
 
 
-@attends("softmax_one", ALL, "A17* ", origin="{p}attn_probs {p}attn_context")
+@attends("softmax_one", ALL, "A22", origin="{p}attn_probs {p}attn_context")
 def _(m, a):
     a.softmax = lambda s: (torch.exp(s.float()) / (1 + torch.exp(s.float()).sum(-1, keepdim=True))).to(s.dtype)
 

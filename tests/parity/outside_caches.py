@@ -72,7 +72,7 @@ def _(m, a):
 def unseen(name, first, end):
     """Calls after the first do not see the keys of tokens `first` to `end` - 1."""
 
-    @attends(name, SOME, "", "chunks steps", "last", "*attn_probs *attn_context *attn_scores")
+    @attends(name, SOME, "A23", "chunks steps", "last", "*attn_probs *attn_context *attn_scores")
     def _(m, a):
         T, S = a.query.shape[2], a.key.shape[2]
         if T < S:
@@ -188,9 +188,9 @@ changed("keys_scaled_values_tripled", "C10*", lambda x: x * 0.7, values=lambda x
 PLAIN.update(("keys_doubled_values_scaled", "keys_scaled_values_tripled"))
 changed("keys_doubled", "C10*", lambda x: x * 2, of="k")
 changed("values_scaled_head", "C10*", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
-changed("block_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
-changed("slots_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
-changed("values_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
+changed("block_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
+changed("slots_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
+changed("values_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
 
 
 def moved_slots(name, ids, by, which=("key", "value"), sure=True):

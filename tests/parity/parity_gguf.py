@@ -8,7 +8,8 @@ GGUF in several types by the gguf package, and as a HuggingFace directory that h
 the float32 numbers which the package reads back from that file. Both are recorded by
 the reference in float32: every tensor must be the same, bit for bit. In F32 the
 directory is the model itself, but for Qwen3.5, where a converter rounds (specs/models.md
-4.6). A family that vernier has no page for is passed over. --sample N: every Nth type, of
+4.6). What transformers computes with a random directory must be near the F32 file's logits, if it
+knows the names in there. A family that vernier has no page for is passed over. --sample N: every Nth type, of
 the next model others, for a short run.
 
 Needs gguf, torch and safetensors (fixtures/requirements.txt); exit status 77 without.
@@ -24,6 +25,10 @@ sys.path.insert(0, FIXTURES)
 try:
     import h5py
     import gguf_twins
+    import numpy as np
+    import torch
+    import transformers
+    import prediction_head
     from safetensors.numpy import save_file
 except ImportError as e:
     print(f"SKIPPED: {e}")
@@ -33,9 +38,9 @@ TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "
 IDS = "1,2,3,39,7,9,11,0,5,5,5,2"
 
 
-def record(vernier, model, out):
+def record(vernier, model, out, *more):
     """Digests by name; a string instead when there is no such family."""
-    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force"],
+    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force", *more],
                        capture_output=True, text=True)
     if r.returncode:
         if "is not supported (known:" in r.stderr:
@@ -46,6 +51,22 @@ def record(vernier, model, out):
         f["step.0"].visititems(lambda name, o: found.__setitem__(name, o.attrs["digest"]) if isinstance(o, h5py.Dataset)
                                else None)
     return found
+
+
+def near_transformers(label, directory, recording):
+    """None: transformers does not know all names in the directory, or lacks some."""
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    model, said = transformers.AutoModelForCausalLM.from_pretrained(
+        directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    if said["missing_keys"] or said["unexpected_keys"]:
+        return None
+    with torch.no_grad():
+        must = model.eval()(torch.tensor([[int(i) for i in IDS.split(",")]])).logits[0].numpy()
+    with h5py.File(recording) as f:
+        apart = np.linalg.norm(f["step.0/logits"][()] - must) / np.linalg.norm(must)
+    print(f"{label} F32: logits {apart:.1e} of their length from those of transformers")
+    return bool(apart <= 1e-5)
 
 
 def check(vernier, label, directory, types, d):
@@ -67,12 +88,15 @@ def check(vernier, label, directory, types, d):
             os.makedirs(plain)
             shutil.copy(os.path.join(directory, "config.json"), plain)
             save_file(must, os.path.join(plain, "model.safetensors"))
-        a, b = record(vernier, plain, os.path.join(d, "a.h5")), record(vernier, twin, os.path.join(d, "b.h5"))
+        head = ["--mtp"] if "vernier_mtp" in config else []
+        a, b = record(vernier, plain, os.path.join(d, "a.h5")), record(vernier, twin, os.path.join(d, "b.h5"), *head)
         if isinstance(a, str) or isinstance(b, str):
             print(f"{label}: passed over: {a if isinstance(a, str) else b}")
             return None
         differ = [n for n in a if a[n] != b.get(n)]
         good &= bool(a) and not differ and len(a) == len(b)
+        if kind == "F32" and "trained" not in label:
+            good &= near_transformers(label, directory, os.path.join(d, "b.h5")) is not False
         print(f"{label} {kind}: {len(a)} tensors, {len(differ)} differ{', first ' + differ[0] if differ else ''}")
     return good
 
@@ -83,6 +107,9 @@ def main():
     good, done, every = 0, 0, int(sys.argv[3]) if len(sys.argv) == 4 else 1
     with tempfile.TemporaryDirectory() as d:
         models = [(n, os.path.join(FIXTURES, n)) for n in sorted(os.listdir(FIXTURES)) if n.endswith("-trained")]
+        models.append(("a prediction head", os.path.join(d, "head")))
+        os.mkdir(models[-1][1])
+        prediction_head.whole(*(os.path.join(FIXTURES, n) for n in ("qwen3_5_text-trained", "mtp")), models[-1][1])
         for name, config in gguf_twins.RANDOM.items():
             models.append((name, os.path.join(d, name)))
             gguf_twins.random_directory(name, models[-1][1])

@@ -96,18 +96,18 @@ def same_choices(runs, axes):
     return cut
 
 
-def check(vernier, device, model, ids, label, cost={}, floors=FLOORS):
+def check(vernier, device, model, ids, label, cost={}, floors=FLOORS, *more):
     """cost: by name, what float32 costs another engine. floors: the most for float16."""
     with tempfile.TemporaryDirectory() as d:
         at = lambda name: os.path.join(d, name)
-        truth, axes = record(vernier, "ref", model, ids, "f32", at("r"))
-        floor, _ = record(vernier, "ref", model, ids, "f16", at("f"))
-        half, _ = record(vernier, "gpu", model, ids, "f16", at("h"), "--device", device)
-        single, _ = record(vernier, "gpu", model, ids, "f32", at("s"), "--device", device)
+        truth, axes = record(vernier, "ref", model, ids, "f32", at("r"), *more)
+        floor, _ = record(vernier, "ref", model, ids, "f16", at("f"), *more)
+        half, _ = record(vernier, "gpu", model, ids, "f16", at("h"), "--device", device, *more)
+        single, _ = record(vernier, "gpu", model, ids, "f32", at("s"), "--device", device, *more)
         double = {}
         if set(truth) == set(single) and any(not relative(single[n], r) <= 1e-5 for n, r in truth.items()
                                              if single[n].shape == r.shape):
-            double, _ = record(vernier, "ref", model, ids, "f64", at("d"))
+            double, _ = record(vernier, "ref", model, ids, "f64", at("d"), *more)
     if not (set(truth) == set(floor) == set(half) == set(single)):
         print(f"{label}: the engines record different checkpoints")
         return False

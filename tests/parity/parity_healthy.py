@@ -5,8 +5,9 @@ declares.
 None may be outside its limits, and none accused. Runs: seven trained families and models of 2 to 48 layers; logits,
 hidden states, some layers, the last row, all checkpoints, and decodes; float32, float16 and bfloat16; bfloat16 and
 float16 saved as float32, float32 as float64; caches in float16, bfloat16 and q8_0; products in bfloat16 and TF32 with
-float32 results; 8-bit caches of 16-bit runs. Beside them: a format in one layer only, which must be outside. The last
-lines count, and say how often the policy named is the one that was run.
+float32 results; 8-bit caches of 16-bit runs; caches of the prompt alone; logits in float32 behind 16 bits. Beside them:
+a format in one layer only, and small faults in logits alone, which must be outside. The last lines count, and say how
+often the policy named is the one that was run.
 """
 import collections
 import json
@@ -65,6 +66,17 @@ def as_int8(t):
     return ((t.float() / scale).round() * scale).to(t.dtype)
 
 
+def as_int8_token(t):
+    """A scale for each token."""
+    scale = (t.float().abs().amax((1, 3), keepdim=True) / 127).clamp(min=1e-8)
+    return ((t.float() / scale).round() * scale).to(t.dtype)
+
+
+def as_f8_scaled(t):
+    scale = (t.float().abs().amax(-1, keepdim=True) / 448).clamp(min=1e-12)
+    return ((t.float() / scale).to(torch.float8_e4m3fn).float() * scale).to(t.dtype)
+
+
 class Products(TorchFunctionMode):
     """Every product rounds its operands, but not those inside sdpa; results stay as they are."""
 
@@ -82,16 +94,18 @@ class Products(TorchFunctionMode):
 
 
 class NarrowCache(transformers.DynamicCache):
-    """prompt_as_is: the first call attends to its keys and values before they are rounded."""
+    """prompt_as_is: the first call attends to its keys and values before they are rounded. of_prompt: only those of
+    the first call are rounded."""
 
-    def __init__(self, config, narrow, only=None, prompt_as_is=False):
+    def __init__(self, config, narrow, only=None, prompt_as_is=False, of_prompt=False):
         super().__init__(config=config)
-        self.narrow, self.only_layer, self.prompt_as_is = narrow, only, prompt_as_is
+        self.narrow, self.only_layer, self.prompt_as_is, self.of_prompt = narrow, only, prompt_as_is, of_prompt
 
     def update(self, key_states, value_states, layer_idx, *args, **kwargs):
         own = key_states, value_states
-        as_is = self.prompt_as_is and not self.get_seq_length(layer_idx)
-        if self.only_layer in (None, layer_idx):
+        first = not self.get_seq_length(layer_idx)
+        as_is = self.prompt_as_is and first
+        if self.only_layer in (None, layer_idx) and (first or not self.of_prompt):
             key_states, value_states = self.narrow(key_states), self.narrow(value_states)
         read = super().update(key_states, value_states, layer_idx, *args, **kwargs)
         return own if as_is else read
@@ -125,6 +139,10 @@ EIGHT_BITS = [
     Engine("f16,cache=int8", F16, None, None, as_int8),
     Engine("bf16,cache=q8_0", BF16, None, None, as_q8_0),
     Engine("f16,cache=q8_0", F16, None, None, as_q8_0),
+    Engine("f32,cache=int8-token", F32, None, None, as_int8_token),
+    Engine("bf16,cache=f8-scaled", BF16, None, None, as_f8_scaled),
+    Engine("f32,cache=f16-prompt", F32, None, None, as_f16),
+    Engine("bf16,cache=int8-prompt", BF16, None, None, as_int8),
 ]
 SAVED = ("logits", "hidden", "some", "last", "all", "decode")
 
@@ -139,7 +157,8 @@ class Healthy(parity_partial.Partial):
     def inside(self, engine, model, saved):
         """The products of a run, and its cache."""
         products = Products(engine.products) if engine.products else Nothing()
-        cache = engine.cache and NarrowCache(model.config, engine.cache, None, saved == "steps, prompt as it is")
+        cache = engine.cache and NarrowCache(model.config, engine.cache, None, saved == "steps, prompt as it is",
+                                             engine.word.endswith("-prompt"))
         return products, {"past_key_values": cache} if cache else {}
 
     def saved_run(self, engine, model, path, ids, saved, draw):
@@ -174,7 +193,15 @@ class Healthy(parity_partial.Partial):
         self.must("import", self.at("dump.npz"), "--model", path, "--ids", text, "--force", "-o", self.at("cand.h5"))
         return self.judged(path)
 
-    def count(self, what, done, status, engine, kind, attention="eager"):
+    def undeclared(self, path, ids, logits):
+        text = ",".join(map(str, ids))
+        np.savez(self.at("dump.npz"), logits=logits.numpy())
+        self.must("capture", "ref", path, "--ids", text, "--force", "-o", self.at("ref.h5"))
+        self.must("import", self.at("dump.npz"), "--model", path, "--ids", text, "--force", "-o", self.at("cand.h5"))
+        return self.judged(path)
+
+    def count(self, what, done, status, engine, kind, attention="eager", word=None):
+        """word: the precision to be named, if not one of roles."""
         if done.returncode not in (0, 1) or "replay stopped" in done.stdout:
             raise RuntimeError(f"{what}: {done.stderr}{done.stdout}")
         with open(self.at("report.json"), encoding="utf-8") as f:
@@ -187,7 +214,7 @@ class Healthy(parity_partial.Partial):
         if status == 0:
             self.accused += len(report["origins"])
             ran = engine.word if attention == "eager" else engine.word.replace("products", "linear")
-            right_name = (said or "") == (ran if "," in ran else "")
+            right_name = (said or "") == (word or (ran if "," in ran else ""))
             self.named["as run" if right_name else f"{said or 'nothing'} for {ran}"] += 1
             if not right_name:
                 print(f"{what}: named {said}", flush=True)
@@ -311,6 +338,26 @@ def narrow_norms(b, models):
             "norms in bfloat16")
 
 
+def logits_alone(b, models):
+    """The last product alone in float32, behind 16 bits; and faults of float32 that err as much as some format."""
+    ids = TEXT[100:163]
+    for name in sorted({"qwen2", "llama", "gpt2", "eight"} & set(models)):
+        for dtype in (BF16, F16):
+            model = load(models[name], dtype, "sdpa" if name == "qwen2" else "eager")
+            with torch.no_grad():
+                state = model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1]
+                logits = state.float() @ model.lm_head.weight.float().T
+            engine = Engine(WORD[dtype], dtype, None, None, None)
+            b.count(f"{name}, {WORD[dtype]}, logits in float32", b.undeclared(models[name], ids, logits[0]), 0,
+                    engine, "healthy, logits in float32", word=WORD[dtype])
+        for fault in ("eps ten times larger in all norms", "one matrix times 1.001"):
+            model = load(models[name], F32)
+            parity_partial.FAULTS[fault][0](model)
+            with torch.no_grad():
+                logits = model(torch.tensor([ids])).logits[0]
+            b.count(f"{name}, {fault}", b.undeclared(models[name], ids, logits), 1, ENGINES[0], "faults in logits")
+
+
 def several(b, models):
     """Candidates beside each other, in a vote and in folders: each is judged as its numbers are. One has a fault."""
     path, ids, found = models["qwen2"], TEXT[200:240], []
@@ -371,6 +418,7 @@ def main():
             one_layer(b, models)
             changes(b, models)
             narrow_norms(b, models)
+            logits_alone(b, models)
             several(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")

@@ -43,9 +43,9 @@ def tensors(path, step=0):
     return dict(sorted(found.items(), key=lambda kv: kv[1].attrs["order"]))
 
 
-def record(vernier, model, ids, precision, out):
+def record(vernier, model, ids, precision, out, *more):
     subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--precision", precision, "--points", "*",
-                    "-o", out], check=True, stderr=subprocess.DEVNULL)
+                    "-o", out, *more], check=True, stderr=subprocess.DEVNULL)
     return tensors(out)
 
 
@@ -57,12 +57,12 @@ def rms_error(x, truth):
     return float(np.sqrt(np.mean((x.astype(np.float64) - truth) ** 2))) if truth.size else 0.0
 
 
-def check(vernier, model, ids, gold32, gold64, label):
+def check(vernier, model, ids, gold32, gold64, label, *more):
     worst32, worst64, n32, n64, good = (0.0, "-"), (0.0, "-"), 0, 0, True
     single, double = tensors(gold32), tensors(gold64)
     with tempfile.TemporaryDirectory() as d:
-        ours32 = record(vernier, model, ids, "f32", os.path.join(d, "a.h5"))
-        ours64 = record(vernier, model, ids, "f64", os.path.join(d, "b.h5"))
+        ours32 = record(vernier, model, ids, "f32", os.path.join(d, "a.h5"), *more)
+        ours64 = record(vernier, model, ids, "f64", os.path.join(d, "b.h5"), *more)
         for name, dataset in double.items():
             truth = dataset[()]
             for ours in (ours32, ours64):

@@ -75,6 +75,13 @@ CASES = {
                                " --shards 2 --dtype bfloat16"),
     "qwen3_5-long": (600, "qwen3_5_text --hidden 64 --heads 4 --kv-heads 2 --head-dim 32 --layers 4 --linear 2,6,16,8 "
                      "--rope-spelling 4"),
+    "qwen3_5-mtp": (70, "qwen3_5_text --hidden 40 --heads 5 --kv-heads 1 --head-dim 24 --layers 2 --kinds lf "
+                    "--linear 2,4,8,8 --mtp --untied"),
+    "qwen3_5-mtp-linear": (130, "qwen3_5_text --head-dim 16 --kv-heads 2 --layers 3 --kinds fll --mtp --multimodal "
+                           "--attention-bias --dtype bfloat16 --shards 2"),
+    "qwen3_5-mtp-three": (3, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --mtp"),
+    "qwen3_5_moe-mtp": (65, "qwen3_5_moe_text --heads 4 --kv-heads 2 --head-dim 16 --layers 2 --interval 2 "
+                        "--experts 8,3 --mtp"),
     "qwen3_5-token": (1, "qwen3_5_text --head-dim 16 --layers 2 --linear 2,6,128,32 --interval 2"),
     "qwen3_5-attends": (20, "qwen3_5_text --head-dim 16 --layers 2 --interval 1"),
     "qwen3_5-K-256": (257, "qwen3_5_text --heads 2 --kv-heads 1 --head-dim 256 --layers 2 --linear 1,2,64,128 "

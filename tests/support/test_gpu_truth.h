@@ -75,7 +75,7 @@ static void probs_of(const model *m, const vn_node *n, int64_t i, int64_t h, int
 	const double  sink = n->w[VN_ATTN_SINKS] < 0 ? -INFINITY : (double)weight_of(m, n->w[VN_ATTN_SINKS])[h];
 	double        top = sink, sum = 0.0;
 	for (int64_t j = 0; j < S; j++) {
-		if (j > i || (W && j <= i - W))
+		if (j > i || (W && j <= i - W) || (j < n->c.attention.first && j != i))
 			s[j] = -INFINITY;
 		top = s[j] > top ? s[j] : top;
 	}
@@ -259,11 +259,14 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			size[e] = fabs(y[e] = (double)a->x[row * in + e / n->c.slice.width * n->c.slice.stride + n->c.slice.from +
 			                                   e % n->c.slice.width]);
 	} else if (n->op == VN_OP_JOIN) {
-		const int64_t A = n->c.join.width, K = v->size[2], share = n->c.join.heads / n->c.join.shared;
+		const int64_t A = n->c.join.width, K = v->size[v->rank - 1], share = n->c.join.heads / n->c.join.shared;
 		for (int64_t e = 0; e < width; e++) {
 			const int64_t h = row * n->c.join.heads + e / K, d = e % K;
 			size[e] = fabs(y[e] = (double)(d < A ? a->x[h * A + d] : b->x[h / share * (K - A) + d - A]));
 		}
+	} else if (n->op == VN_OP_DELAY) {
+		for (int64_t e = 0; e < width; e++)
+			size[e] = fabs(y[e] = row ? (double)a->x[(row - 1) * width + e] : 0.0);
 	} else if (n->op == VN_OP_LAYER_NORM) {
 		const int64_t N = v->size[v->rank - 1];
 		for (int64_t g = 0; g < width; g += N) {
@@ -384,10 +387,14 @@ static int64_t wrong_cache(const model *m, const keep *k, int value, int64_t S)
 {
 	const vn_value *v = &m->plan->value[value];
 	const vn_node  *n = &m->plan->node[v->node];
-	const kept     *in = &k->v[n->in[m->plan->state[v->state].input]];
-	const size_t    count = (size_t)(S * vn_value_row(v));
+	const bool      delay = n->op == VN_OP_DELAY; /* keeps the last row */
+	const kept     *in = &k->v[n->in[delay ? 0 : m->plan->state[v->state].input]];
+	const size_t    count = (size_t)((delay ? 1 : S) * vn_value_row(v));
 
-	if (k->v[value].n == count && in->n == count && memcmp(k->v[value].x, in->x, count * sizeof(float)) == 0)
+	if (delay && k->v[value].n >= count && in->n >= count &&
+	    memcmp(k->v[value].x + k->v[value].n - count, in->x + in->n - count, count * sizeof(float)) == 0)
+		return 0;
+	if (!delay && k->v[value].n == count && in->n == count && memcmp(k->v[value].x, in->x, count * sizeof(float)) == 0)
 		return 0;
 	printf("\n  %s of %lld tokens is not what was written to it\n", v->name, (long long)S);
 	return 1;

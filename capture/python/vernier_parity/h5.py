@@ -38,14 +38,6 @@ def _read(path: str) -> h5py.File:
     return h5py.File(path, "r", **({"locking": False} if h5py.version.version_tuple >= (3, 5) else {}))
 
 
-BEGUN = b"vernier begins a recording here\n"  # of a file in which the program has not written HDF5 yet
-
-
-def _is_begun(path: str) -> bool:
-    with open(path, "rb") as f:
-        return f.read(len(BEGUN)) == BEGUN
-
-
 def opened(path: str, of: str = "") -> h5py.File:
     """Open a file for reading. of: the beginning of the error message if that fails."""
     if not os.path.exists(path):
@@ -55,8 +47,6 @@ def opened(path: str, of: str = "") -> h5py.File:
     try:
         return _read(path)
     except OSError:
-        if os.access(path, os.R_OK) and _is_begun(path):
-            raise RecordingError(f"{of}{path}: a recording that was only begun; it holds nothing") from None
         raise RecordingError(f"{of}{path}: not an HDF5 file, or a damaged one") from None
 
 
@@ -235,8 +225,6 @@ def why_kept(path: str) -> Optional[str]:
     """None if the file is a recording that was interrupted, or only begun; else what it is."""
     complete = None
     with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):
-        if _is_begun(path):
-            return None
         with _read(path) as f:
             if text_of(f.attrs.get("format", "")) in ("vernier-checkpoint", "vernier-replayed"):
                 complete = text_of(f.attrs.get("complete", 1))

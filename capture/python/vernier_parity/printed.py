@@ -3,9 +3,11 @@ become codes.
 
 Names, facts and paths come from files of others: they could colour, hide, reverse or forge lines. Errors and warnings
 of this package, and all that `python -m vernier_parity` prints, go through `printed`. The codes are those of vernier:
-`\\n`, `\\u{202e}`, `\\xff` for a byte that is no UTF-8.
+`\\n`, `\\u{202e}`, `\\xff` for a byte that is no UTF-8. So does the beginning of a command that runners of CI look for
+in a log: `##[` and `##vso[` anywhere, `::` at the start.
 """
 
+import re
 import unicodedata
 import warnings
 
@@ -14,11 +16,12 @@ _PLAIN = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10),
            *range(0xE0000, 0xE1000)}
 MOST_MARKS = 4  # on one character
+_COMMAND = re.compile(r"^( *):(?=:)|#(?=#(?:vso)?\[)")
 
 
 def printed(text: object) -> str:
     """The text in one line, without characters that a terminal would obey."""
-    said = str(text)
+    said = _COMMAND.sub(lambda m: f"{m[1] or ''}\\u{{{ord(m[0][-1]):x}}}", str(text))
     if said.isascii() and said.isprintable():
         return said
     out, marks = [], 0

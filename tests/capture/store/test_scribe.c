@@ -1,6 +1,7 @@
 /* test_scribe.c: the process that writes a checkpoint file: its messages and its sandbox
  * (test_sandbox.c tries each forbidden action). */
 #include "capture/file/child.h"
+#include "capture/recording/recording.h"
 #include "capture/store/scribe.h"
 #include "capture/store/store.h"
 #include "libref/base/dtype.h"
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/vn-scribe-XXXXXX", path[64];
@@ -37,12 +39,24 @@ COUNT(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, fla
 COUNT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
 COUNT(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
 
+static long  writes = -1; /* that the child makes before it ends; -1: it goes on */
+static pid_t test;
+
+ssize_t __real_pwrite(int fd, const void *from, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
+{
+	if (writes >= 0 && getpid() != test && writes-- == 0)
+		_exit(1);
+	return __real_pwrite(fd, from, n, at);
+}
+
 /* ---- helpers --------------------------------------------------------------------------------- */
 
 static vn_place  place;
 static vn_scribe scribe;
 
-static void begin(void)
+static vn_status create(bool whole)
 {
 	vn_error   err = { "" };
 	vn_message m = { 0 };
@@ -50,8 +64,13 @@ static void begin(void)
 	CU_ASSERT_EQUAL_FATAL(vn_place_open(&place, path, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_scribe_start(&scribe, &place, &err), VN_OK);
 	vn_message_put_int(&m, 8);
-	vn_message_put_int(&m, false);
-	CU_ASSERT_EQUAL_FATAL(vn_scribe_do(&scribe, VN_SCRIBE_CREATE, &m, NULL, &err), VN_OK);
+	vn_message_put_int(&m, whole);
+	return vn_scribe_do(&scribe, VN_SCRIBE_CREATE, &m, NULL, &err);
+}
+
+static void begin(void)
+{
+	CU_ASSERT_EQUAL_FATAL(create(false), VN_OK);
 }
 
 static void end(void)
@@ -69,6 +88,38 @@ static vn_status begin_step(int number)
 	for (int i = 0; i < 4; i++)
 		vn_message_put_int(&m, 0);
 	return vn_scribe_do(&scribe, VN_SCRIBE_STEP, &m, NULL, NULL);
+}
+
+/* ---- the first moment ------------------------------------------------------------------------ */
+
+/* Does it open, as a recording that holds nothing? */
+static bool is_unfinished(const char *file)
+{
+	vn_error      err = { "" };
+	vn_recording *r = NULL;
+	const bool    opens = vn_recording_open(file, &r, &err) == VN_OK && !vn_recording_complete(r) &&
+	                   vn_recording_count(r) == 0;
+
+	if (!opens)
+		fprintf(stderr, "%s\n", err.text);
+	vn_recording_close(r);
+	return opens;
+}
+
+static void a_file_is_empty_or_opens_before_each_of_its_first_writes(void)
+{
+	test = getpid();
+	for (int whole = 0; whole < 2; whole++)
+		for (long n = 0, done = 0; !done; n++) {
+			struct stat left;
+			writes = n;
+			done = create(whole) == VN_OK;
+			CU_ASSERT_EQUAL(stat(place.partial, &left), 0);
+			CU_ASSERT(left.st_size == 0 || is_unfinished(place.partial));
+			CU_ASSERT_EQUAL(left.st_size > 0, n > 0);
+			writes = -1;
+			end();
+		}
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -260,7 +311,8 @@ static void it_runs_in_a_sandbox(void)
 
 int main(void)
 {
-	static CU_TestInfo tests[] = { TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
+	static CU_TestInfo tests[] = { TEST(a_file_is_empty_or_opens_before_each_of_its_first_writes),
+		                           TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
 		                           TEST(a_message_of_any_length_comes_whole),
 		                           TEST(a_small_tensor_takes_no_answer),
 		                           TEST(a_tensor_named_as_a_group_is_refused_by_that_name),

@@ -338,6 +338,27 @@ static void a_near_tie_agrees_and_is_told_all_the_same(void)
 	CU_ASSERT(e.differ[0] == 7 && e.differ[1] == 8);
 }
 
+/* Of four tokens, one has no draft, and one of the candidate's scores is NaN. */
+static void a_draft_is_accepted_where_it_is_the_engines_own_token(void)
+{
+	const int32_t  ids[] = { 1, 2, 3, 4, 5 };
+	vn_token_score t[4] = {
+		{ .at = 1, .argmax = { 7, 7 }, .finite = { true, true }, .draft = { VN_NO_DRAFT, VN_NO_DRAFT } },
+		{ .at = 2, .argmax = { 7, 8 }, .finite = { true, true }, .draft = { 7, 7 } },
+		{ .at = 3, .argmax = { 7, 9 }, .finite = { true, true }, .draft = { 7, 9 } },
+		{ .at = 4, .argmax = { 7, -1 }, .finite = { true, false }, .draft = { 3, -1 } },
+	};
+	vn_evaluation e = { 0 };
+
+	vn_evaluate_sum(ids, t, 4, &e);
+	CU_ASSERT_EQUAL(e.drafts, 3);
+	CU_ASSERT_DOUBLE_EQUAL(e.accepted[0], 2 / 3.0, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(e.accepted[1], 1 / 3.0, 1e-12);
+	e = (vn_evaluation) { 0 };
+	vn_evaluate_sum(ids, t, 1, &e);
+	CU_ASSERT(e.drafts == 0 && e.accepted[0] == 0);
+}
+
 static void the_digits_do_not_depend_on_threads(void)
 {
 	vn_evaluation e[3];
@@ -410,6 +431,7 @@ int main(void)
 		TEST(scores_without_numbers_are_counted_on_their_side),
 		TEST(an_engine_that_says_its_input_again_is_told_on),
 		TEST(a_near_tie_agrees_and_is_told_all_the_same),
+		TEST(a_draft_is_accepted_where_it_is_the_engines_own_token),
 		TEST(the_digits_do_not_depend_on_threads),
 		TEST(what_cannot_be_evaluated_is_refused),
 		TEST(an_engine_that_fails_ends_it),

@@ -148,6 +148,34 @@ static void a_factor_of_each_step_is_right_and_told_to_differ(void)
 	finish(&e.compared);
 }
 
+/* In later calls, a context times four is that of values times four. */
+static void a_factor_of_later_contexts_may_be_one_of_cached_values(void)
+{
+	explained e;
+	int       told = 0;
+
+	make_up_inputs();
+	attend_all(&(mistake) { 0 }, 0, S);
+	for (int i = CALL * H * K; i < S * H * K; i++)
+		context[i] *= 4;
+	explain_given(&e,
+	              (const given[]) { { "layer1.q_rope", q },
+	                                { "layer1.k_rope", k },
+	                                { "layer1.v_proj", v },
+	                                { "layer1.attn_context", context } },
+	              4);
+	const vn_all_findings *why = e.compared.c.result.why;
+	for (int i = 0; i < why->n; i++)
+		for (int at = 0; at < why->of[i].n_alias; at++) {
+			const vn_trial *h = &why->of[i].by[at];
+			told += h->finding == VN_FINDING_CACHE_SCALED ? h->applied.changed.number == 4
+			        : h->finding == VN_FINDING_FACTOR     ? h->applied.result.number == 4
+			                                              : 0;
+		}
+	CU_ASSERT_EQUAL(told, 2 * STEPS); /* both, in each step */
+	finish(&e.compared);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -156,6 +184,7 @@ int main(void)
 		TEST(steps_of_one_token_agree_on_their_number),
 		TEST(an_answer_refuted_at_one_point_does_not_show_at_the_next),
 		TEST(a_factor_of_each_step_is_right_and_told_to_differ),
+		TEST(a_factor_of_later_contexts_may_be_one_of_cached_values),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

@@ -3,8 +3,10 @@
 #include "tests/support/suite.h"
 #include "tests/support/toy_model.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static char dir[256];
 
@@ -139,6 +141,24 @@ static void a_file_that_shrinks_while_it_is_read_is_named(void)
 	CU_ASSERT_PTR_EQUAL(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
+/* The last test: it is remembered. */
+static void a_file_that_changes_while_it_is_mapped_is_named(void)
+{
+	vn_error e = { "" };
+	vn_map   m;
+
+	toy_write(dir, "changes", "before", 6);
+	CU_ASSERT_EQUAL_FATAL(vn_map_open(toy_path(dir, "changes"), &m, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_maps_unchanged(&e), VN_OK);
+	usleep(20000); /* longer than a tick of the file's clock */
+	const int fd = open(toy_path(dir, "changes"), O_WRONLY);
+	CU_ASSERT_EQUAL(pwrite(fd, "after ", 6, 0), 6);
+	close(fd);
+	vn_map_close(&m);
+	CU_ASSERT_EQUAL(vn_maps_unchanged(&e), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "changes: another program changed the file"));
+}
+
 static void a_text_ends_with_a_nul_and_may_hold_some(void)
 {
 	char  *text;
@@ -177,6 +197,7 @@ int main(void)
 		TEST(a_file_that_shrinks_while_it_is_read_is_named),
 		TEST(a_text_ends_with_a_nul_and_may_hold_some),
 		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
+		TEST(a_file_that_changes_while_it_is_mapped_is_named),
 		CU_TEST_INFO_NULL,
 	};
 

@@ -159,7 +159,7 @@ typedef struct toy {
 	vn_tensor *weight; /* (n_weights) float32 */
 } toy;
 
-static toy toy_create(void)
+static toy toy_create(bool head)
 {
 	json_t  *o = json("{\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4,"
 	                   "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":16,\"rms_norm_eps\":1e-6,"
@@ -168,6 +168,7 @@ static toy toy_create(void)
 	toy      t = { 0 };
 	vn_error e;
 
+	json_object_set_new(o, VN_MTP_KEY, json_boolean(head));
 	CU_ASSERT_EQUAL_FATAL(vn_family_qwen3_5.plan("c.json", o, &t.plan, &e), VN_OK);
 	json_decref(o);
 	t.weight = calloc((size_t)t.plan->n_weights, sizeof *t.weight);
@@ -348,7 +349,7 @@ static const vn_policy F32 = { VN_F32, VN_F32, 0, { 0 } }, F64 = { VN_F64, VN_F6
 
 static void the_toy_model_has_the_numbers_of_the_specification(void)
 {
-	toy     t = toy_create();
+	toy     t = toy_create(false);
 	int32_t ids[MOST];
 	kept    a = run(&t, F64, few, (int64_t[]) { 8 }, 1, 2), b = run(&t, F32, few, (int64_t[]) { 8 }, 1, 2);
 
@@ -381,7 +382,7 @@ static double largest_difference(const kept *a, const kept *b)
  * that it is rounding. */
 static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 {
-	toy           t = toy_create();
+	toy           t = toy_create(true);
 	int64_t       each[MOST];
 	int32_t       ids[MOST];
 	const int64_t whole[] = { MOST }, two[] = { 65, MOST }, more[] = { 1, 2, 5, 64, 66, MOST };
@@ -408,7 +409,7 @@ static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 /* What comes later changes nothing, to the bit. */
 static void no_token_sees_a_later_one(void)
 {
-	toy     t = toy_create();
+	toy     t = toy_create(true);
 	int32_t ids[MOST];
 
 	many_ids(ids);
@@ -427,11 +428,58 @@ static void no_token_sees_a_later_one(void)
 	toy_destroy(&t);
 }
 
+/* The head has its own weights and one more layer; the rest of the model is as without it. */
+static void a_prediction_head_is_one_more_layer_if_asked_for(void)
+{
+	page = vn_family_qwen3_5.plan;
+	vn_plan *none = accepted("{\"mtp_num_hidden_layers\":1}"),
+			*p = accepted("{\"mtp_num_hidden_layers\":1,\"" VN_MTP_KEY "\":true}");
+
+	CU_ASSERT_EQUAL(none->layers, 4);
+	CU_ASSERT_EQUAL(vn_plan_of_point(none, VN_POINT_MTP_LOGITS), -1);
+	CU_ASSERT_EQUAL(p->layers, 5);
+	CU_ASSERT_EQUAL(width(p, "layer4.mtp_joined", 1), 2 * 16);
+	CU_ASSERT_EQUAL(width(p, "layer4.mtp_logits", 1), 32);
+	CU_ASSERT_EQUAL(node_of(p, "layer4.attn_context")->c.attention.first, 1);
+	CU_ASSERT_EQUAL(node_of(p, "layer3.attn_context")->c.attention.first, 0);
+	CU_ASSERT_STRING_EQUAL(p->weight[node_of(p, "layer4.qg_proj")->w[0]].name, "mtp.layers.0.self_attn.q_proj.weight");
+	CU_ASSERT_EQUAL(node_of(p, "layer4.mtp_logits")->w[0], node_of(p, "logits")->w[0]);
+	for (int i = 0; i < none->n_values; i++)
+		CU_ASSERT_STRING_EQUAL(p->value[i].name, none->value[i].name);
+	for (int i = none->n_weights; i < p->n_weights; i++)
+		CU_ASSERT(strncmp(p->weight[i].name, "mtp.", 4) == 0);
+	vn_plan_destroy(none), vn_plan_destroy(p);
+	refused("{\"mtp_num_hidden_layers\":2,\"" VN_MTP_KEY "\":true}", VN_ERR_UNSUPPORTED, "mtp_num_hidden_layers is 2");
+	refused("{\"mtp_num_hidden_layers\":0,\"" VN_MTP_KEY "\":true}", VN_ERR_UNSUPPORTED, "mtp_num_hidden_layers is 0");
+	refused("{\"mtp_use_dedicated_embeddings\":true,\"" VN_MTP_KEY "\":true}", VN_ERR_UNSUPPORTED,
+	        "mtp_use_dedicated_embeddings");
+	vn_plan_destroy(accepted("{\"mtp_num_hidden_layers\":2,\"mtp_use_dedicated_embeddings\":true}"));
+}
+
+/* Hidden states come one token late, and the second row sees its own key alone, as the first. */
+static void later_rows_of_the_head_do_not_see_its_first(void)
+{
+	toy       t = toy_create(true);
+	kept      k = run(&t, F64, few, (int64_t[]) { 8 }, 1, 1);
+	const int v = vn_plan_find(t.plan, "layer4.attn_context"), hidden = vn_plan_find(t.plan, "layer4.mtp_hidden"),
+			  final = vn_plan_find(t.plan, "final_norm"), value = vn_plan_find(t.plan, "layer4.v_proj");
+	const int64_t D = 16, K = 16, G = 2, H = 4;
+
+	for (int64_t i = 0; i < D; i++)
+		CU_ASSERT_EQUAL(k.x[hidden][i], 0.0);
+	CU_ASSERT(memcmp(k.x[hidden] + D, k.x[final], (size_t)(7 * D) * sizeof(double)) == 0);
+	for (int64_t row = 0; row < 2; row++) /* each sees one key: its own */
+		for (int64_t i = 0; i < H * K; i++)
+			CU_ASSERT_DOUBLE_EQUAL(k.x[v][row * H * K + i], k.x[value][(row * G + i / K / (H / G)) * K + i % K], 1e-14);
+	kept_destroy(&k);
+	toy_destroy(&t);
+}
+
 /* Under f16 what HuggingFace keeps in float32 is kept so, and all the rest is halves. */
 static void in_half_the_normed_keys_decays_and_states_stay_wide(void)
 {
 	static const char *const wide[] = { "layer0.gdn_q", "layer0.gdn_k", "layer0.gdn_g", "layer0.gdn_state" };
-	toy                      t = toy_create();
+	toy                      t = toy_create(true);
 	kept                     k = run(&t, F16, few, (int64_t[]) { 8 }, 1, 2);
 
 	for (int v = 0; v < t.plan->n_values; v++) {
@@ -462,6 +510,8 @@ int main(void)
 		TEST(the_toy_model_has_the_numbers_of_the_specification),
 		TEST(prefill_steps_and_any_split_leave_the_same_values_and_states),
 		TEST(no_token_sees_a_later_one),
+		TEST(a_prediction_head_is_one_more_layer_if_asked_for),
+		TEST(later_rows_of_the_head_do_not_see_its_first),
 		TEST(in_half_the_normed_keys_decays_and_states_stay_wide),
 		CU_TEST_INFO_NULL,
 	};

@@ -421,7 +421,8 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.type' is 'longrope'", "supported: linear, yarn");
 	begin(&g, "mamba2");
 	end(&g);
-	refused(&g, VN_ERR_UNSUPPORTED, "'mamba2'", "known: gpt2, gpt-oss, llama, olmoe, qwen2, qwen3, qwen3moe, qwen35");
+	refused(&g, VN_ERR_UNSUPPORTED, "'mamba2'",
+	        "known: deepseek2, gpt2, gpt-oss, llama, olmoe, qwen2, qwen3, qwen3moe, qwen35, qwen35moe");
 	gg_start(&g, 3);
 	end(&g);
 	refused(&g, VN_ERR_FORMAT, "general.architecture", "is missing or empty");
@@ -443,6 +444,90 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	gg_key(&g, "qwen2.vocab_size", GG_I32), gg_u32(&g, UINT32_MAX);
 	end(&g);
 	refused(&g, VN_ERR_FORMAT, "'qwen2.vocab_size'", "from 0 to");
+}
+
+/* Up to its tensors. */
+static void begin_deepseek(toy_gguf *g, uint32_t gating)
+{
+	static const struct {
+		const char *key;
+		uint32_t    x;
+	} keys[] = {
+		{ "attention.kv_lora_rank", 8 }, { "attention.key_length_mla", 6 },  { "attention.value_length_mla", 4 },
+		{ "rope.dimension_count", 2 },   { "leading_dense_block_count", 1 }, { "expert_count", 4 },
+		{ "expert_used_count", 2 },      { "expert_shared_count", 1 },       { "expert_feed_forward_length", 8 },
+		{ "expert_group_count", 2 },     { "expert_group_used_count", 1 },
+	};
+	char key[96];
+
+	begin(g, "deepseek2");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		snprintf(key, sizeof key, "deepseek2.%s", keys[i].key);
+		gg_key_u32(g, key, keys[i].x);
+	}
+	gg_key_f32(g, "deepseek2.expert_weights_scale", 2.5f);
+	gg_key_u32(g, "deepseek2.expert_gating_func", gating);
+}
+
+static void one_architecture_is_two_families_by_how_experts_are_chosen(void)
+{
+	toy_gguf g;
+
+	begin_deepseek(&g, 1);
+	end(&g);
+	FIELD(&g, NULL, "model_type", "\"deepseek_v2\"");
+	begin_deepseek(&g, 1);
+	end(&g);
+	FIELD(&g, NULL, "topk_method", "\"group_limited_greedy\"");
+	begin_deepseek(&g, 2);
+	end(&g);
+	FIELD(&g, NULL, "model_type", "\"deepseek_v3\"");
+	begin_deepseek(&g, 2);
+	end(&g);
+	FIELD(&g, NULL, "topk_method", "(absent)");
+	begin_deepseek(&g, 2);
+	end(&g);
+	FIELD(&g, NULL, "q_lora_rank", "null");
+	begin_deepseek(&g, 2);
+	end(&g);
+	FIELD(&g, NULL, "qk_nope_head_dim", "4");
+	begin_deepseek(&g, 1);
+	gg_key_text(&g, "deepseek2.rope.scaling.type", "yarn");
+	gg_key_f32(&g, "deepseek2.rope.scaling.factor", 40.0f);
+	gg_key_f32(&g, "deepseek2.rope.scaling.yarn_log_multiplier", 0.0707f);
+	end(&g);
+	FIELD(&g, "rope_parameters", "mscale_all_dim", "0.707");
+	begin_deepseek(&g, 4);
+	end(&g);
+	refused(&g, VN_ERR_UNSUPPORTED, "'deepseek2.expert_gating_func' is 4", "not supported");
+	begin(&g, "qwen3moe");
+	gg_key_u32(&g, "qwen3moe.expert_count", 4), gg_key_u32(&g, "qwen3moe.expert_gating_func", 2);
+	end(&g);
+	refused(&g, VN_ERR_UNSUPPORTED, "'qwen3moe.expert_gating_func' is 2", "not supported");
+	begin(&g, "deepseek2");
+	end(&g);
+	refused(&g, VN_ERR_FORMAT, "'deepseek2.rope.dimension_count'", "missing");
+}
+
+static void halves_of_a_matrix_that_do_not_fit_are_refused(void)
+{
+	static const float data[512];
+	toy_gguf           g;
+
+	for (int both = 0; both < 2; both++)
+		for (int values = 0; values < 2 - both; values++) {
+			begin_deepseek(&g, 1);
+			gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
+			gg_tensor(&g, values ? "blk.0.attn_v_b.weight" : "blk.0.attn_k_b.weight", 4, 8, F32, 128);
+			if (both)
+				gg_tensor(&g, "blk.0.attn_v_b.weight", 8, 4, F32, 128);
+			gg_data(&g, data, both ? 768 : 640);
+			if (both)
+				refused(&g, VN_ERR_SHAPE, "attn_k_b.weight' and 'blk.0.attn_v_b", "do not fit together");
+			else
+				refused(&g, VN_ERR_NOTFOUND, values ? "attn_v_b" : "attn_k_b",
+				        values ? "no other half, attn_k_b" : "no other half, attn_v_b");
+		}
 }
 
 static void keys_become_fields(void)
@@ -573,8 +658,8 @@ static void names_that_are_not_in_the_table_stay_and_are_told(void)
 		                   "model.layers.0.input_layernorm.weight",
 		                   "model.layers.0.linear_attn.A_log",
 		                   "model.layers.2.input_layernorm.weight",
-		                   "mtp.blk.1.attn_norm.weight",
-		                   "mtp.blk.1.nextn.eh_proj.weight" };
+		                   "mtp.fc.weight",
+		                   "mtp.layers.0.input_layernorm.weight" };
 	CU_ASSERT_EQUAL_FATAL(s->n, sizeof want / sizeof *want);
 	for (size_t i = 0; i < s->n; i++)
 		CU_ASSERT_STRING_EQUAL(s->tensor[i].name, want[i]);
@@ -716,6 +801,8 @@ int main(void)
 		TEST(only_what_was_changed_is_copied),
 		TEST(rows_keep_their_format_and_cut_blocks_become_floats),
 		TEST(metadata_that_asks_for_more_is_refused_by_name),
+		TEST(one_architecture_is_two_families_by_how_experts_are_chosen),
+		TEST(halves_of_a_matrix_that_do_not_fit_are_refused),
 		TEST(keys_become_fields),
 		TEST(gpt2_with_its_embedding_twice_is_tied),
 		TEST(names_that_are_not_in_the_table_stay_and_are_told),

@@ -1,6 +1,7 @@
 /* test_synth.c: requests for a synthetic model that are refused, and the fate of the model that it
  * replaces. Writing one takes 300 megabytes (the smallest shape is a published one): one test does
  * so, the benchmarks do more. */
+#include "libref/family/family.h"
 #include "libref/model/synth.h"
 #include "tests/support/suite.h"
 #include "tests/support/toy_model.h"
@@ -53,6 +54,45 @@ static void every_shape_has_the_size_that_is_published(void)
 			          ((double)n > (row[i].millions - 0.1) * 1e6 && (double)n < (row[i].millions + 0.1) * 1e6));
 			vn_plan_destroy(p);
 		}
+}
+
+/* The names and shapes of transformers' GptOssExperts, and of Qwen3-MoE's checkpoint. */
+static void the_file_has_the_tensors_that_transformers_reads(void)
+{
+	static const struct {
+		const char *shape, *family, *name;
+		vn_shape    stored;
+	} row[] = {
+		{ "gpt-oss-20b", "gpt_oss", "experts.gate_up_proj", { 3, { 32, 2880, 5760 } } },
+		{ "gpt-oss-20b", "gpt_oss", "experts.gate_up_proj_bias", { 2, { 32, 5760 } } },
+		{ "gpt-oss-20b", "gpt_oss", "experts.down_proj", { 3, { 32, 2880, 2880 } } },
+		{ "gpt-oss-20b", "gpt_oss", "experts.down_proj_bias", { 2, { 32, 2880 } } },
+		{ "qwen3-30b-a3b", "qwen3_moe", "experts.7.down_proj.weight", { 2, { 2048, 768 } } },
+	};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		vn_plan        *p;
+		vn_error        e;
+		vn_synth_tensor t;
+		int64_t         numbers = 0, all = 0;
+		int             found = 0;
+
+		CU_ASSERT_EQUAL_FATAL(vn_synth_plan(row[i].shape, 1, &p, &e), VN_OK);
+		const vn_family *family = vn_family_named(row[i].family);
+		for (int w = 0; w < p->n_weights; w++) {
+			all += vn_shape_count(&p->weight[w].shape);
+			if (!vn_synth_stored(family, p, w, &t))
+				continue;
+			numbers += vn_shape_count(&t.shape);
+			const char *tail = strstr(t.name, row[i].name);
+			if (tail && !tail[strlen(row[i].name)]) {
+				found++;
+				CU_ASSERT(vn_shape_equal(&t.shape, &row[i].stored));
+			}
+		}
+		CU_ASSERT_EQUAL(found, 1);
+		CU_ASSERT_EQUAL(numbers, all);
+		vn_plan_destroy(p);
+	}
 }
 
 static void a_directory_that_exists_is_left_alone_without_force(void)
@@ -186,6 +226,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(an_unknown_shape_is_refused_with_the_known_ones),
 		TEST(every_shape_has_the_size_that_is_published),
+		TEST(the_file_has_the_tensors_that_transformers_reads),
 		TEST(a_directory_that_exists_is_left_alone_without_force),
 		TEST(layers_that_cannot_be_are_refused_and_leave_nothing),
 		TEST(a_place_that_is_not_there_is_an_io_error),

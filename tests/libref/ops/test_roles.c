@@ -127,6 +127,27 @@ static void rows_are_rounded_as_one_row_is(void)
 	}
 }
 
+static void columns_share_a_scale(void)
+{
+	float x[] = { 1, -10, 0.4f, 127, -0.006f, 5 };
+
+	vn_role_rows_f32(x, 3, 2, VN_ROLE_INT8_CHANNEL, false, 1);
+	CU_ASSERT_DOUBLE_EQUAL((double)x[2], 51.0 / 127, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL((double)x[4], -1.0 / 127, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL((double)x[5], 5, 1e-5);
+}
+
+static void a_scaled_row_uses_all_of_the_format(void)
+{
+	double x[] = { 1e-3, -0.5e-3, 0.3e-3, 0 };
+
+	vn_role_round(x, 4, VN_ROLE_F8_SCALED);
+	CU_ASSERT_DOUBLE_EQUAL(x[0], 1e-3, 1e-10);
+	CU_ASSERT_DOUBLE_EQUAL(x[1], -0.5e-3, 1e-10);
+	CU_ASSERT_DOUBLE_EQUAL(x[2], 128 * 1e-3 / 448, 1e-9); /* 134.4 of 448, in steps of 16 */
+	CU_ASSERT_EQUAL(x[3], 0);
+}
+
 static void a_number_between_two_may_become_either(void)
 {
 	const vn_role_format formats[] = { VN_ROLE_INT8, VN_ROLE_Q8_0 };
@@ -152,6 +173,8 @@ int main(void)
 		TEST(a_rotation_spreads_the_largest_number_and_is_its_own_inverse),
 		TEST(numbers_that_are_not_finite_stay_so),
 		TEST(rows_are_rounded_as_one_row_is),
+		TEST(columns_share_a_scale),
+		TEST(a_scaled_row_uses_all_of_the_format),
 		TEST(a_number_between_two_may_become_either),
 		CU_TEST_INFO_NULL,
 	};

@@ -92,6 +92,12 @@ static void a_role_of_another_format_is_part_of_the_name_and_leads_back(void)
 	CU_ASSERT_EQUAL(vn_policy_digits(p), 7);
 	CU_ASSERT_EQUAL(vn_policy_fine(p).role[VN_ROLE_CACHE], VN_ROLE_F16);
 	CU_ASSERT_FALSE(vn_policy_same(p, vn_policy_fine(p)));
+	CU_ASSERT_TRUE_FATAL(vn_policy_from_name("bf16,cache=int8-token-prompt", &q));
+	CU_ASSERT_EQUAL(q.role[VN_ROLE_CACHE], VN_ROLE_INT8_TOKEN);
+	CU_ASSERT_STRING_EQUAL(vn_policy_name(q), "bf16,cache=int8-token-prompt");
+	CU_ASSERT_STRING_EQUAL(vn_policy_words(q, words, sizeof words),
+	                       "cache of the first call in int8-token; all else bf16");
+	CU_ASSERT_TRUE(vn_policy_from_name("bf16,cache=int8-token", &p) && !vn_policy_same(p, q));
 	CU_ASSERT_TRUE(vn_policy_from_word("torch.Float32,softmax=f16", &p));
 	CU_ASSERT_STRING_EQUAL(vn_policy_name(p), "f32,softmax=f16");
 	CU_ASSERT_TRUE(vn_policy_from_word("ggml-kv-q8_0", &p));
@@ -100,11 +106,18 @@ static void a_role_of_another_format_is_part_of_the_name_and_leads_back(void)
 
 static void a_role_is_named_once_with_a_format_that_it_can_have(void)
 {
-	const char *bad[] = { "f32,",           "f32,cache",
-		                  "f32,cache=",     "f32,cache=int4",
-		                  "f32,kv=f16",     "f32,cache=f16,cache=bf16",
-		                  "f32,cache=f16,", "f32,weights=q8_0-rotated",
-		                  "f32 cache=f16",  ",cache=f16" };
+	const char *bad[] = { "f32,",
+		                  "f32,cache",
+		                  "f32,cache=",
+		                  "f32,cache=int4",
+		                  "f32,kv=f16",
+		                  "f32,cache=f16,cache=bf16",
+		                  "f32,cache=f16,",
+		                  "f32,weights=q8_0-rotated",
+		                  "f32 cache=f16",
+		                  ",cache=f16",
+		                  "f32,linear=f8-scaled",
+		                  "f32,products=f16-prompt" };
 	const char *gpu = "f16|f32";
 	vn_policy   p;
 	vn_error    err;
