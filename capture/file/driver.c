@@ -346,7 +346,7 @@ static vn_status write_first(vn_driver *d, vn_error *err)
 
 	for (size_t i = 0; i < d->n_log; i++)
 		memcpy(page + d->log[i].at, d->log[i].data, d->log[i].bytes);
-	const vn_status st = vn_write_at((vn_open_file) { d->fd, d->path }, "its beginning", page, (size_t)d->eoa, 0, err);
+	const vn_status st = vn_write_at((vn_open_file) { d->fd, d->path }, "its structure", page, (size_t)d->eoa, 0, err);
 	d->length = st ? 0 : d->eoa;
 	return st;
 }

@@ -438,7 +438,7 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 		if (strcmp(part[i].work, part->work) != 0 || part[i].total != part->total || part[i].sides != part->sides)
 			return vn_fail(err, VN_ERR_MISMATCH,
 			               "%s is a part of another comparison than %s: of other files, with other options, "
-			               "limits or name maps, or by another version of vernier",
+			               "limits, name maps or model, or by another version of vernier",
 			               path[i], path[0]);
 		if (same != i)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are the same part, %d of %d", path[same], path[i], index,

@@ -124,8 +124,9 @@ bool vn_folder_report(const char *path, const char *name, char *text)
 	const char  *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
 	const size_t stem = dot && dot != path && dot[-1] != '/' ? (size_t)(dot - path) : strlen(path);
 	const size_t k = strlen(name);
-	/* a.h5 and a.hdf5 get separate reports */
-	const size_t cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0;
+	/* a.h5, a.hdf5 and a.hdf5.h5 get separate reports */
+	const bool   alike = k > 8 && strcmp(name + k - 8, ".hdf5.h5") == 0;
+	const size_t cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 && !alike ? 3 : 0;
 	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
 	return n > 0 && n < PATH_MAX;
 }

@@ -255,6 +255,7 @@ static void each_recording_has_a_report_of_its_own(void)
 	} row[] = {
 		{ "out.json", "prompt1.h5", "out.prompt1.json" },
 		{ "out.json", "prompt1.hdf5", "out.prompt1.hdf5.json" },
+		{ "out.json", "prompt1.hdf5.h5", "out.prompt1.hdf5.h5.json" },
 		{ "v1.2/out", "a.h5", "v1.2/out.a" }, /* the dot of a folder */
 		{ "v1.2/out.html", "a.h5", "v1.2/out.a.html" },
 		{ ".json", "a.h5", ".json.a" }, /* a hidden file has no suffix */
