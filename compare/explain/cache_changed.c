@@ -20,13 +20,17 @@
 #define APART 4.0
 /* The same if the answer leaves next to nothing. */
 #define NEAR_APART 2.0
-enum { LARGEST_BLOCK = 256, LEAST_FITTED = 8 }; /* tokens of a block; of one whose factor is fitted */
+enum {
+	LARGEST_BLOCK = 256,
+	LEAST_FITTED = 8,
+	LEAST_EXCHANGED = 4
+}; /* tokens of a block; of one whose factor is fitted */
 enum { FITTED_STEPS = 3 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
 #define ALMOST_EMPTY (1.0 / 16)
 #define NEAR_ONE     (1.0 / 64) /* 128 / 127 and what lies in between are */
 static const vn_range factors = { 1.0 / 64, 1024, 71, false };
-#define ROUNDINGS  4.0  /* the candidate rounds each sum of a product, and here only its result is rounded */
+#define ROUNDINGS  8.0  /* the candidate rounds each sum of a product, and here only its result is rounded */
 #define MOST_NOISE 1e-4 /* of the squares: rounding that may change more proves nothing */
 #define NEAR       0.5  /* a factor's grid must reduce the error to this share */
 
@@ -46,7 +50,6 @@ typedef struct changed_steps {
 	changed_query *q;
 	int            n;
 	bool           in[VN_HEADS_MOST];
-	bool           beside; /* every step has an answer, and the change may equal it */
 	vn_dtype       storage;
 	/* products, scores and probabilities are rounded to it, as transformers does; in float32, this
 	 * widens the floor: large keys make large rounding errors of scores */
@@ -55,8 +58,18 @@ typedef struct changed_steps {
 
 /* ---- a query --------------------------------------------------------------------------------- */
 
+/* The slot whose content slot j has: of an exchange, that at its place in the other block. */
+static int64_t held_by(const vn_applied_changed *c, int64_t j)
+{
+	const int64_t by = c->kind == VN_CHANGED_EXCHANGED ? (int64_t)c->number - c->first : 0;
+
+	return j >= c->first && j < c->first + c->n ? j + by : j >= c->first + by && j < c->first + by + c->n ? j - by : j;
+}
+
 static bool is_changed(const changed_query *q, const vn_applied_changed *c, int64_t j)
 {
+	if (c->kind == VN_CHANGED_EXCHANGED)
+		return held_by(c, j) != j;
 	switch (c->slots) {
 	case VN_SLOTS_ALL: return true;
 	case VN_SLOTS_FIRST_CALL: return j < q->prompt;
@@ -110,7 +123,7 @@ static double in_storage(const changed_steps *x, double number)
 static double score(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, int64_t j)
 {
 	const vn_last_query *a = &q->a;
-	const double        *key = vn_last_query_row(a, a->k, j, h);
+	const double        *key = vn_last_query_row(a, a->k, c && c->of != 2 ? held_by(c, j) : j, h);
 
 	if (c && c->of != 2) {
 		change_row(c, c->number, x->storage, key, a->K, q->row);
@@ -313,11 +326,20 @@ static bool are_both_rounded(const vn_applied_changed *a, const vn_applied_chang
 	       (b->kind == a->kind || (b->kind == VN_CHANGED_SCALED && fabs(b->number - 1) < NEAR_ONE));
 }
 
+/* Are both empty, in slots of which some are the same? One whose key and value hardly count may be
+ * empty or not. */
+static bool are_both_empty(const vn_applied_changed *a, const vn_applied_changed *b)
+{
+	return a->kind == VN_CHANGED_EMPTY && b->kind == a->kind && a->of == b->of && a->slots == VN_SLOTS_RANGE &&
+	       b->slots == a->slots && a->first < b->first + b->n && b->first < a->first + a->n;
+}
+
 static void weigh_change(changed_search *s)
 {
 	const double enough = fmax(s->second, APART * VN_LOCAL_LIMIT), left = worst_left(s->x, &s->now, enough);
 
-	const bool formats = differ_in_format(&s->best, &s->now), rounded = are_both_rounded(&s->best, &s->now);
+	const bool formats = differ_in_format(&s->best, &s->now), rounded = are_both_rounded(&s->best, &s->now),
+			   alike = formats || rounded || are_both_empty(&s->best, &s->now);
 
 	if (s->left <= VN_LOCAL_LIMIT && is_almost_empty(&s->best, &s->now))
 		return;
@@ -326,10 +348,10 @@ static void weigh_change(changed_search *s)
 	if (formats && fmax(left, s->left) <= VN_LOCAL_LIMIT)
 		s->best.format = VN_FORMAT_NONE;
 	else if (left < s->left) {
-		s->second = formats || rounded ? s->second : s->left;
+		s->second = alike ? s->second : s->left;
 		s->left = left;
 		s->best = s->now;
-	} else if (!formats && !rounded)
+	} else if (!alike)
 		s->second = fmin(left, s->second);
 }
 
@@ -404,6 +426,8 @@ static void weigh_factor(changed_search *s, bool both)
 			s->now.number = number;
 			break;
 		}
+	if (!both && fabs(s->now.number) < ALMOST_EMPTY && error_of_factor(s, 0) <= enough)
+		return; /* the slots are empty */
 	values.x = s->now.values;
 	while (!found && vn_next_round_number(&values, &s->now.values))
 		found = error_of_factor(s, s->now.number) <= enough;
@@ -452,16 +476,43 @@ static void weigh_slots(changed_search *s, bool some)
 		if (some)
 			weigh_change(s);
 		s->now.kind = VN_CHANGED_SCALED;
-		/* of all keys it is the scale of the softmax, and of all values a factor of the result,
-		 * which are tried before */
-		if (of && (s->now.slots != VN_SLOTS_ALL || some || s->x->beside) &&
-		    (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
+		if (of && (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
 			weigh_factor(s, false);
 	}
 	s->now.of = 0;
 	s->now.kind = VN_CHANGED_TWICE;
 	if (s->x->q->a.output != VN_ATTN_SCORES)
 		weigh_change(s);
+}
+
+/* Any run of slots that are empty. work: multiplications for one. */
+static void weigh_empty(changed_search *s, double work)
+{
+	const int past = (int)s->x->q->a.past, most = s->x->q->a.output == VN_ATTN_CONTEXT ? 2 : 1;
+
+	if (work * past * past > MOST_WORK / 8)
+		return;
+	s->now = (vn_applied_changed) { .kind = VN_CHANGED_EMPTY, .slots = VN_SLOTS_RANGE };
+	for (s->now.of = most == 2 ? 0 : 1; s->now.of <= most; s->now.of++)
+		for (s->now.first = 0; s->now.first < past; s->now.first++)
+			for (s->now.n = 1; s->now.n <= past - s->now.first; s->now.n++)
+				weigh_change(s);
+}
+
+/* Two blocks whose keys are exchanged, but not their values: to a query that sees both, the reverse
+ * is the same. */
+static void weigh_exchanged(changed_search *s, double work)
+{
+	s->now = (vn_applied_changed) { .kind = VN_CHANGED_EXCHANGED, .slots = VN_SLOTS_RANGE, .of = 1 };
+	for (s->now.n = LARGEST_BLOCK; s->now.n >= LEAST_EXCHANGED; s->now.n /= 2) {
+		const int blocks = (int)s->x->q->a.past / s->now.n;
+		for (int i = 0; work * blocks * blocks < MOST_WORK / 8 && i < blocks; i++)
+			for (int k = i + 1; k < blocks; k++) {
+				s->now.first = i * s->now.n;
+				s->now.number = k * s->now.n;
+				weigh_change(s);
+			}
+	}
 }
 
 /* Slots that no call fills as a whole: blocks of the tokens that all steps find in the cache. */
@@ -478,6 +529,9 @@ static void weigh_blocks(changed_search *s, bool some)
 			if (i || size < a->past)
 				weigh_slots(s, some);
 		}
+	if (some)
+		weigh_empty(s, work);
+	weigh_exchanged(s, work);
 }
 
 /* What is searched, in this order; TWO_FACTORS: of named slots. */
@@ -525,7 +579,8 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 		                           : c->kind == VN_CHANGED_UNSCALED ? VN_FINDING_CACHE_UNSCALED
 		                           : c->kind == VN_CHANGED_ROUNDED  ? VN_FINDING_CACHE_ROUNDED_SLOTS
 		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
-		                                                            : VN_FINDING_CACHE_PART_EMPTY,
+		                           : c->kind == VN_CHANGED_EMPTY    ? VN_FINDING_CACHE_PART_EMPTY
+		                                                            : VN_FINDING_CACHE_EXCHANGED,
 		                .node = (int)(q->a.n - t->site->plan->node),
 		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };
 	vn_made       made;
@@ -605,11 +660,8 @@ void vn_explain_changed_slots(vn_case *t, vn_findings **x, int n)
 	changed_steps all = { .q = vn_alloc_zero((size_t)n, sizeof *all.q), .storage = t->opened->policy.storage };
 	bool          clear = false, fits = n > 0;
 
-	all.beside = true;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
-		all.beside = all.beside && x[i]->n_fit;
-	}
 	for (int i = 0; clear && fits && i < n; i++)
 		if (!*x[i]->why_not)
 			fits = open_query(t, x[i], &all.q[all.n++]);

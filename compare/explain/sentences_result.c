@@ -162,6 +162,7 @@ void vn_sentence_changed(const vn_sentence *s)
 		break;
 	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
 	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;
+	case VN_CHANGED_EXCHANGED: VN_PUT(s, VN_FORM(C4_TWO), whose, (int)c->number, (int)c->number + c->n - 1); break;
 	}
 }
 

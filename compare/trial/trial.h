@@ -66,13 +66,15 @@ typedef struct vn_one_cached {
 
 /* What is changed of the tokens that a cache holds: keys and values are scaled by a number;
  * quantised with one scale for each token and head, and read without it, or with that of another
- * format (number); empty; or a token is in the cache twice. of: as in vn_block_table. */
+ * format (number); empty; a token is in the cache twice; or a range is exchanged with the one from
+ * `number` on. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
 	VN_CHANGED_ROUNDED,
 	VN_CHANGED_EMPTY,
-	VN_CHANGED_TWICE
+	VN_CHANGED_TWICE,
+	VN_CHANGED_EXCHANGED
 } vn_changed_kind;
 /* Which tokens: all; those of the first call, or of later ones; the newest; n from `first` on. */
 typedef enum vn_changed_slots {

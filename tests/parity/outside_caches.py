@@ -175,6 +175,7 @@ changed("values_int8_bare", "C7*", lambda x: bare(x, 127, None), of="v", end=PRO
 changed("cache_int8_bare", "C7*", lambda x: bare(x, 127, None), end=PROMPT)
 changed("keys_e4m3_bare", "C7*", lambda x: bare(x, 448, torch.float8_e4m3fn), of="k", end=PROMPT,
         sure=False)  # so large that bfloat16 makes several scores equal
+changed("keys_int8_bare_all", "C7*", lambda x: bare(x, 127, None), of="k", sure=False)
 changed("keys_int8_bare_block", "C7*", lambda x: bare(x, 127, None), of="k", first=16, end=32, sure=False)
 changed("keys_scaled_prompt", "C10*", lambda x: x * 0.1, of="k", end=PROMPT)
 changed("keys_doubled_prompt", "C10*", lambda x: x * 2, of="k", end=PROMPT)
@@ -190,6 +191,8 @@ changed("keys_doubled", "C10*", lambda x: x * 2, of="k")
 changed("values_scaled_head", "C10*", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
 changed("block_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
 changed("slots_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
+changed("run_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=11, end=27, sure=False)
+slot("keys_blocks_exchanged", SOME, "C4", lambda a, S: put(a.key, slice(0, 32), a.key[:, :, :32].roll(16, 2)), False)
 changed("values_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
 
 

@@ -63,19 +63,37 @@ static void keys_that_are_read_without_the_scale_of_int8_are_found(void)
 	CU_ASSERT_EQUAL(c.of, 1);
 }
 
-static void empty_slots_of_one_key_head_are_found(void)
+static void empty_slots_of_one_key_head_are_found(int first, int n)
 {
 	vn_trial h;
 
 	fill();
-	for (int j = 4; j < 8; j++)
+	for (int j = first; j < first + n; j++)
 		for (int d = 0; d < K; d++)
 			keys[j * G * K + d] = values[j * G * K + d] = 0;
 	CU_ASSERT_FATAL(explained_as(&h) > 0);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_PART_EMPTY);
-	CU_ASSERT_EQUAL(h.applied.changed.first, 4);
-	CU_ASSERT_EQUAL(h.applied.changed.n, 4);
+	CU_ASSERT_EQUAL(h.applied.changed.first, first);
+	CU_ASSERT_EQUAL(h.applied.changed.n, n);
 	CU_ASSERT_TRUE(h.part[0] && !h.part[GROUP]);
+}
+
+static void empty_slots_are_found_in_a_block_and_in_any_run(void)
+{
+	empty_slots_of_one_key_head_are_found(4, 4);
+	empty_slots_of_one_key_head_are_found(3, 5);
+}
+
+static void blocks_whose_keys_are_exchanged_are_found(void)
+{
+	fill();
+	memcpy(keys, k + 8 * G * K, 4 * G * K * sizeof *keys);
+	memcpy(keys + 8 * G * K, k, 4 * G * K * sizeof *keys);
+	const vn_applied_changed c = change_found(VN_FINDING_CACHE_EXCHANGED);
+	CU_ASSERT_EQUAL(c.of, 1);
+	CU_ASSERT_EQUAL(c.first, 0);
+	CU_ASSERT_EQUAL(c.n, 4);
+	CU_ASSERT_EQUAL(c.number, 8);
 }
 
 static void a_token_that_is_cached_twice_is_found(void)
@@ -108,7 +126,8 @@ int main(void)
 		TEST(keys_of_the_prompt_that_are_scaled_are_found),
 		TEST(values_of_one_key_head_are_said_to_be_of_these_heads_only),
 		TEST(keys_that_are_read_without_the_scale_of_int8_are_found),
-		TEST(empty_slots_of_one_key_head_are_found),
+		TEST(empty_slots_are_found_in_a_block_and_in_any_run),
+		TEST(blocks_whose_keys_are_exchanged_are_found),
 		TEST(a_token_that_is_cached_twice_is_found),
 		TEST(a_right_cache_and_one_with_other_keys_have_no_answer),
 		CU_TEST_INFO_NULL,
