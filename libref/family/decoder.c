@@ -205,6 +205,7 @@ const vn_family_weight vn_decoder_weights[] = {
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_proj", "ffn_gate_exps", 0, 0 },
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.up_proj", "ffn_up_exps", 0, 0 },
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.down_proj", "ffn_down_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight", 0, true },
 	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
 	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },

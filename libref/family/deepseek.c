@@ -286,6 +286,7 @@ static const vn_family_weight weights[] = {
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_proj", "ffn_gate_exps", 0, 0 },
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.up_proj", "ffn_up_exps", 0, 0 },
 	{ VN_POINT_EXPERT_OUT, "mlp.experts.down_proj", "ffn_down_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight", 0, true },
 	{ VN_POINT_GATE_PROJ, "mlp.shared_experts.gate_proj", "ffn_gate_shexp", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.shared_experts.up_proj", "ffn_up_shexp", 0, 0 },
 	{ VN_POINT_SHARED_OUT, "mlp.shared_experts.down_proj", "ffn_down_shexp", 0, 0 },

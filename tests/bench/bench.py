@@ -296,8 +296,8 @@ class Bench:
         said = bench_gpu.said([bench, "--json", "--pass", model, str(self.o.tokens), str(self.o.threads), str(repeat)])
         ours, more = min(said["pass"]), said["peak_gib"] - said["weights_gib"]
         self.add(row, f"{self.named(model)}pass of {self.o.tokens} tokens, f32", ours, "bare cblas_sgemm",
-                 min(said["bare"]),
-                 f"weights and {more:.2f} GiB", row, [(f"{MORE_MEMORY} GiB", more <= MORE_MEMORY)])
+                 min(said["bare"]), f"weights and {more:.2f} GiB" if more >= 0 else "less than all weights", row,
+                 [(f"{MORE_MEMORY} GiB", more <= MORE_MEMORY)])
         return ours
 
     def named(self, model):

@@ -43,6 +43,8 @@ try capture ref "$M" --ids 1,2 -o a.h5 --layers 3-1
 try capture ref "$M" --ids 1,2 -o a.h5 --layers 7-9
 try capture ref "$M" --ids 1,2 -o a.h5 --tokens first
 try capture ref "$M" --ids 1,2 -o a.h5 --kv paged
+try capture gpu "$M" --ids 1,2 -o a.h5 --experts loaded
+try capture ref "$M" --ids 1,2 -o a.h5 --experts some
 try capture ref "$M" --ids 1,2 -o a.h5 --block-size 16
 try capture gpu "$M" --ids 1,2 -o a.h5 --kv pages
 try capture gpu "$M" --ids 1,2 -o a.h5 --block-size 16
