@@ -260,8 +260,8 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
-/* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and some
- * call wrong? Leaves these calls in the list, and returns how many; else 0. */
+/* Is half of the calls that read an earlier one's cache off by more than a floor, and some
+ * operation wrong? Leaves these calls in the list, and returns how many; else 0. */
 static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part *of)
 {
 	int n = 0, off = 0, wrong = 0;
@@ -276,7 +276,7 @@ static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part 
 		n++;
 		off += vn_local_ratio(&all->of[i].replay) > 1;
 	}
-	return n >= ENOUGH && wrong && (n - off) * MOST_LEFT <= n ? n : 0;
+	return n >= ENOUGH && wrong && 2 * off >= n ? n : 0;
 }
 
 /* ---- one comparison -------------------------------------------------------------------------- */
