@@ -5,9 +5,9 @@
 #include "libref/base/order.h"
 
 #include <inttypes.h>
-
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, GGUF_MAX_RANK = 4, WHAT = 128 };
 
