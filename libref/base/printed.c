@@ -90,7 +90,7 @@ enum { HELD = 8, PIECE = 1 << 16 };
 typedef struct printed {
 	int    fd, marks;
 	bool   colour, within; /* within: the line has more than blanks */
-	char   held[HELD];     /* the start of a character or colour whose end has not arrived */
+	char   held[HELD];     /* the start of a character, colour or command whose end has not arrived */
 	size_t n_held;
 	char   out[PIECE];
 	size_t n_out;
@@ -183,11 +183,12 @@ static void buffer_plain(printed *p, const char *text, size_t n)
 	buffer_text(p, text + blanks + colon, n - blanks - colon);
 }
 
-/* Takes the complete characters of the text and returns the bytes taken. last: no more follows,
- * so everything is taken. */
+/* Takes the complete characters of the text, but no start of a command, and returns the bytes
+ * taken. last: no more follows, so everything is taken. */
 static size_t take_text(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
+	n -= last ? 0 : vn_utf8_command_begun(text, n);
 	for (size_t at = 0;;) {
 		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
 		buffer_plain(p, text + at, plain);

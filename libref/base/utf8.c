@@ -93,11 +93,21 @@ static bool is_mark(uint32_t point)
 	return point >= 0x300 && uc_is_general_category_withtable(point, UC_CATEGORY_MASK_Mn | UC_CATEGORY_MASK_Me);
 }
 
-/* Does a command to the runner of a CI begin here? It is obeyed wherever it is in a line of a log:
- * "##vso[task.prependpath]" of Azure, "##[add-mask]" of GitHub? */
+/* Does a command to a runner of CI begin here? "##vso[task.prependpath]" is one of Azure,
+ * "##[add-mask]" one of GitHub: runners obey them anywhere in a line of a log. */
 static bool is_command(const char *text, size_t bytes)
 {
 	return bytes >= 3 && text[1] == '#' && (text[2] == '[' || (bytes >= 6 && memcmp(text + 2, "vso[", 4) == 0));
+}
+
+size_t vn_utf8_command_begun(const char *text, size_t bytes)
+{
+	static const char begun[] = "##vso";
+	size_t            n = bytes < strlen(begun) ? bytes : strlen(begun);
+
+	while (n && memcmp(text + bytes - n, begun, n) != 0)
+		n--;
+	return n;
 }
 
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)
