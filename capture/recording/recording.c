@@ -464,9 +464,8 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < VN_UNREAD_NAMED; i++)
 		free(r->unread[i]);
 	VN_FREE(r->weight, r->step);
-	for (int i = 0; i < r->n_entries && r->source; i++) {
+	for (int i = 0; i < r->n_entries && r->source; i++)
 		VN_FREE(r->source[i].view, r->source[i].gathered);
-	}
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_close(r->base[i]);
 	free(r->base);

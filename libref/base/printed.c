@@ -271,7 +271,6 @@ FILE *vn_printed_open(int fd, bool colour)
 	return open_printed(fd, colour, &p);
 }
 
-
 bool vn_printed_start(void)
 {
 	static char buffer[1 << 16]; /* most output then leaves in one write, before a reader such as head has left */
