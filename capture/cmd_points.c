@@ -28,6 +28,7 @@ static const vn_option known[] = {
 	      "its operations each fault fits, or why it fits none. With a GLOB of ids, list the checkpoints of MODEL "
 	      "where each fault can be made. Default: list checkpoints." },
 	{ "verbose", 0, VN_INTO(options, verbose), .not_with = "faults",
+	  .because = "lists matrix products, which faults do not have",
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },
 	VN_MTP_OPTION(options, mtp),

@@ -7,7 +7,6 @@
 #include "capture/file/reporting.h"
 #include "libref/base/say.h"
 
-
 typedef struct settings {
 	const char *file, *path;
 	int         form, colour;

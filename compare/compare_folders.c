@@ -19,9 +19,11 @@
 #include "libref/base/worker.h"
 #include "libref/model/model.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 /* The command for one pair: each path that is a folder gets the file name appended. */
 static bool command_of(const vn_compare_line *k, const char *name, char (*room)[PATH_MAX], vn_compare_line *one)
@@ -188,34 +190,63 @@ static void say_shipped(FILE *asked)
 	}
 }
 
-/* What the model says today, with its weights if other processes take part. One that cannot be
- * opened is refused with each pair. */
-static void say_model(FILE *asked, const vn_compare_line *k)
+typedef struct model_files {
+	const char **path; /* (n), interned */
+	size_t       n;
+} model_files;
+
+static void add_file(model_files *file, const char *path)
 {
-	vn_model *m = NULL;
-
-	if (!k->how.o.model || vn_model_open(k->how.o.model, &m, NULL))
+	if (file->n && strcmp(file->path[file->n - 1], path) == 0)
 		return;
-	const char    *config = vn_model_config(m);
-	const int      n = k->summary || vn_cluster_size() > 1 ? vn_model_plan(m)->n_weights : 0;
-	vn_weight_row *row = vn_alloc_zero((size_t)n, sizeof *row);
+	file->path = vn_alloc_grown(file->path, file->n, sizeof *file->path);
+	file->path[file->n++] = vn_alloc_check(vn_intern(path));
+}
 
-	fprintf(asked, "%s\n", vn_digest_of(config, strlen(config)).hex);
-	if (n)
-		vn_model_table(m, k->how.o.threads, row);
+/* What the model says today, and lists its files. With a summary or other processes, its weights
+ * too: joined parts are one comparison, and give the summary of one process. A model that cannot be
+ * opened is refused with each pair. */
+static void say_model(FILE *asked, const vn_compare_line *k, model_files *file)
+{
+	vn_source *s = NULL;
+	vn_model  *m = NULL;
+
+	if (!k->how.o.model || vn_source_open(k->how.o.model, &s, NULL))
+		return;
+	fprintf(asked, "%s\n", vn_digest_of(s->config, s->config_bytes).hex);
+	add_file(file, s->config_path);
+	for (size_t i = 0; i < s->n; i++)
+		add_file(file, s->tensor[i].path);
+	vn_source_close(s);
+	if ((!k->summary && vn_cluster_size() == 1) || vn_model_open_as(k->how.o.model, VN_MODEL_MAPPED, &m, NULL))
+		return;
+	const int      n = vn_model_plan(m)->n_weights;
+	vn_weight_row *row = vn_alloc_zero((size_t)n, sizeof *row);
+	vn_model_table(m, k->how.o.threads, row);
 	for (int i = 0; i < n; i++)
 		fprintf(asked, "%s %s\n", row[i].name, row[i].digest.hex);
 	free(row);
 	vn_model_close(m);
 }
 
-/* Every option on the command line that changes a verdict, and what the files say that all pairs
- * are judged by: parts made with another text are not joined. Returns text to be freed. */
-static char *say_asked(const vn_compare_line *k)
+/* Which files the names mean, and when they were last changed: reading them again would take too
+ * long. */
+static void say_files(FILE *out, const model_files *file)
 {
-	vn_text_stream asked;
-	FILE          *out = vn_alloc_stream(&asked);
-	vn_limits     *limits = NULL;
+	for (size_t i = 0; i < file->n; i++) {
+		struct stat is = { 0 };
+		if (stat(file->path[i], &is) == 0)
+			fprintf(out, "%ju %ju %jd %jd.%09ld %jd.%09ld\n", (uintmax_t)is.st_dev, (uintmax_t)is.st_ino,
+			        (intmax_t)is.st_size, (intmax_t)is.st_mtim.tv_sec, is.st_mtim.tv_nsec, (intmax_t)is.st_ctim.tv_sec,
+			        is.st_ctim.tv_nsec);
+	}
+}
+
+/* Every option on the command line that changes a verdict, and what limits and name maps say today
+ * that all pairs are judged by. */
+static void say_rules(FILE *out, const vn_compare_line *k)
+{
+	vn_limits *limits = NULL;
 
 	vn_options_each(k->command, k, say_verdict_option, out);
 	if (k->limits && !vn_limits_open(k->limits, &limits, NULL))
@@ -223,10 +254,31 @@ static char *say_asked(const vn_compare_line *k)
 	vn_limits_destroy(limits);
 	if (!k->limits)
 		say_shipped(out);
-	say_model(out, k);
 	say_maps(out, k->sides.names, k->sides.n_names);
 	say_maps(out, k->sides.ref_names, k->sides.n_ref_names);
+}
+
+/* What all pairs are judged by: parts made with another text are not joined. Lists the model's
+ * files. Returns text to be freed. */
+static char *say_asked(const vn_compare_line *k, model_files *file)
+{
+	vn_text_stream asked;
+	FILE          *out = vn_alloc_stream(&asked);
+
+	say_rules(out, k);
+	say_model(out, k, file);
 	return vn_alloc_streamed(&asked);
+}
+
+/* The same of this machine alone: another text later means that a file has changed. */
+static char *say_state(const vn_compare_line *k, const model_files *file)
+{
+	vn_text_stream state;
+	FILE          *out = vn_alloc_stream(&state);
+
+	say_rules(out, k);
+	say_files(out, file);
+	return vn_alloc_streamed(&state);
 }
 
 /* Checks the report paths of all pairs before the first pair is compared. */
@@ -354,7 +406,8 @@ static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *er
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
-	VN_FREED char *asked = say_asked(k);
+	model_files    file = { 0 };
+	VN_FREED char *asked = say_asked(k, &file), *state = say_state(k, &file);
 	VN_FREED bool *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
 	VN_FREED int *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
 	shared        s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
@@ -378,8 +431,9 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		st = vn_cluster_share(&job, first, err);
 	else if (!st)
 		st = divide_pairs(&s, &job, err);
-	VN_FREED char *now = say_asked(k);
-	if (!st && strcmp(now, asked) != 0)
+	VN_FREED char *now = !st && *first ? say_state(k, &file) : NULL;
+	free(file.path);
+	if (now && strcmp(now, state) != 0)
 		st = vn_fail(err, VN_ERR_IO,
 		             "limits, a name map or the model changed while the folders were compared: compare again");
 	return st;

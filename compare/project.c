@@ -1,12 +1,12 @@
 /* project.c: see project.h. */
 #include "compare/project.h"
 
-#include "capture/base/yaml.h"
 #include "compare/report/report.h"
+#include "capture/base/yaml.h"
 
 #include "libref/base/alloc.h"
-#include "libref/base/say.h"
 #include "libref/base/map.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/model/hub.h"
 

@@ -3,7 +3,6 @@
 
 #include "libref/base/text.h"
 
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -225,7 +225,6 @@ vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *
 	return d.seen & 1u ? VN_OK : vn_yaml_fail_at(y, 1, 1, "no version; %s starts with version: 1", file);
 }
 
-
 /* ---- text ------------------------------------------------------------------- */
 
 /* libyaml reports the byte offset of bad UTF-8, not the line. */

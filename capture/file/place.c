@@ -214,9 +214,12 @@ typedef enum leftover { SOMETHING_ELSE, UNFINISHED, COMPLETE } leftover;
 
 static leftover kind_of_leftover(const char *head, size_t n)
 {
-	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "";
+	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "",
+					  begun[] = "vernier begins a recording here\n"; /* by older versions */
 	enum { DESCRIBED = 16 }; /* bytes of the attribute's type and shape, before its number (scribe_file.c) */
 
+	if (n >= strlen(begun) && memcmp(head, begun, strlen(begun)) == 0)
+		return UNFINISHED;
 	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
 		return SOMETHING_ELSE;
 	const char *complete = find_bytes(head, n, attribute, sizeof attribute);

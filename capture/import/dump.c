@@ -19,9 +19,8 @@ void vn_dump_close(vn_dump *d)
 		return;
 	if (d->close)
 		d->close(d);
-	for (int i = 0; i < d->n; i++) {
+	for (int i = 0; i < d->n; i++)
 		VN_FREE(d->array[i].file, d->array[i].source_line);
-	}
 	for (int i = 0; i < d->n_weights; i++)
 		free((char *)(uintptr_t)d->weight[i].name);
 	VN_FREE(d->weight, d->array, d->step, d->ids, d->positions, d->config, d->path, d);

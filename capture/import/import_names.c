@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Whether a word is an axis of some checkpoint, one of the extra axes a recording may
  * have, or a length. */
 static bool known_word(const char *word)

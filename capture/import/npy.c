@@ -4,8 +4,8 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
-
 #include <stdio.h>
+#include <string.h>
 
 /* ---- a literal of Python ----------------------------------------------------------------- */
 

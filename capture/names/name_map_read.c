@@ -410,9 +410,8 @@ void vn_name_map_destroy(vn_name_map *m)
 			free(k->plus[j]);
 		for (int j = 0; j < k->n_parts; j++)
 			free(k->parts[j]);
-		for (int side = 0; side < 2; side++) {
+		for (int side = 0; side < 2; side++)
 			VN_FREE(k->either[side], k->either_axes[side]);
-		}
 	}
 	VN_FREE(m->rule, m->path, m->name, m);
 }

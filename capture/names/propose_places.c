@@ -406,9 +406,8 @@ int vn_spots_find(const vn_spots *p, int step, int point, int layer)
 
 void vn_spots_finish(vn_spots *p)
 {
-	for (int k = 0; k < p->n_kinds; k++) {
+	for (int k = 0; k < p->n_kinds; k++)
 		VN_FREE(p->kind[k].index, p->kind[k].place);
-	}
 	VN_FREE(p->kind, p->place);
 	*p = (vn_spots) { .like = NULL };
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Have the two tensors the same numbers in the same order? */
 static bool same_numbers(const vn_proposer *j, int a, int b)
 {

@@ -76,8 +76,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	r->changed = st.st_mtim;
 	r->touched = st.st_ctim;
 	if (r->bytes == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its copy fail, or its recording at once?",
-		               r->path);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: the file is empty: did its copy fail, or was its recording killed at once?", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
 	for (int64_t at = 0; at + (int64_t)sizeof head <= r->bytes; at = at ? 2 * at : 512) {
 		if (!vn_pread_all(r->fd, head, sizeof head, at, &why))
@@ -464,9 +464,8 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < VN_UNREAD_NAMED; i++)
 		free(r->unread[i]);
 	VN_FREE(r->weight, r->step);
-	for (int i = 0; i < r->n_entries && r->source; i++) {
+	for (int i = 0; i < r->n_entries && r->source; i++)
 		VN_FREE(r->source[i].view, r->source[i].gathered);
-	}
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_close(r->base[i]);
 	free(r->base);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 bool vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
 {
 	for (char *p = to; n > 0;) {

@@ -362,8 +362,7 @@ void vn_replayed_file_close(vn_replayed_file *file)
 	if (!file)
 		return;
 	vn_recording_close(file->recording);
-	for (int i = 0; i < file->n; i++) {
+	for (int i = 0; i < file->n; i++)
 		VN_FREE(file->result[i].alternative, file->result[i].projection);
-	}
 	VN_FREE(file->result, file->by_name, file->partner, file->home, file);
 }

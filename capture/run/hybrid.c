@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static int match_nodes(const vn_plan *p, const char *glob, bool second, bool *node)
 {
 	int hits = 0;

@@ -204,8 +204,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 
 void vn_scenarios_free(vn_scenario *s, int n)
 {
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		VN_FREE(s[i].name, s[i].text, s[i].ids);
-	}
 	free(s);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 enum { MOST_WORDS = 12 };
 
 /* Adds "vernier WORD...", unless a word cannot be typed. The last word is NULL. */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Seconds between two states on disk, which bounds the loss of a killed process besides the current
  * tensor; without requests, the scribe's socket keeps this time. Publishing takes well under a
  * millisecond, or a few with thousands of steps. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static void put_plan(vn_message *m, const vn_plan_text *t)
 {
 	vn_message_put_int(m, t->layers);

@@ -8,7 +8,6 @@
 #include "compare/match/contract.h"
 #include "compare/replay/replay.h"
 
-
 enum { WRONG_NAMED = 8 };
 
 typedef struct wrong {

@@ -10,8 +10,8 @@
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
-#include <math.h>
 #include <inttypes.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -204,7 +204,6 @@ typedef struct query_steps {
 	double            *room, *by;
 } query_steps;
 
-
 /* The largest error left in any step, in floors. Stops at the first step that leaves more than
  * `enough`. */
 static double worst_error(const query_steps *x, const slot_search *s, double enough)

@@ -39,7 +39,6 @@ static void reject_floor(const vn_floor_parts *f, vn_checkpoint *p, const char *
 	p->has_floor = false;
 }
 
-
 /* A floor may exceed all floors of its inputs and of the operations that read it by at most this
  * factor, in nmse and in worst-token nmse. Measured on correct runs: up to 13. */
 #define NEIGHBOURS 100.0

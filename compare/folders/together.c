@@ -215,15 +215,16 @@ static bool read_whole(const json_t *j, vn_together *t)
 vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
 {
 	enum { MOST_BYTES = 1 << 30 };
-	VN_FREED char *text = NULL;
-	size_t         bytes = 0;
-	json_error_t   why;
-	vn_status      st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
+	char        *text = NULL;
+	size_t       bytes = 0;
+	json_error_t why;
+	vn_status    st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
 
 	*t = (vn_together) { .sides = 0 };
 	if (st)
 		return st;
 	VN_OWNED json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	free(text); /* before read_whole makes the tree a second time */
 	if (!j)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
 	return read_whole(j, t) ? VN_OK
@@ -437,8 +438,8 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 			               path[0], of);
 		if (strcmp(part[i].work, part->work) != 0 || part[i].total != part->total || part[i].sides != part->sides)
 			return vn_fail(err, VN_ERR_MISMATCH,
-			               "%s is a part of another comparison than %s: of other files, with other options, "
-			               "limits, name maps or model, or by another version of vernier",
+			               "%s is a part of another comparison than %s: of other files, with another model, "
+			               "other options, limits or name maps, or by another version of vernier",
 			               path[i], path[0]);
 		if (same != i)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are the same part, %d of %d", path[same], path[i], index,

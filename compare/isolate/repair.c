@@ -267,9 +267,8 @@ void vn_repair_finish(vn_repair *r)
 		free(r->past[i]);
 	}
 	free(r->past);
-	for (int i = 0; i < r->n_own; i++) {
+	for (int i = 0; i < r->n_own; i++)
 		VN_FREE(r->own[i].globs, r->own[i].on);
-	}
 	free(r->order);
 	*r = (vn_repair) { 0 };
 }

@@ -21,7 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
 {
 	VN_FREED char        *text = vn_alloc_text(globs);

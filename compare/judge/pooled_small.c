@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static int64_t rows_of(const vn_opened *o, const vn_checkpoint *p)
 {
 	const vn_shape *s = &vn_recording_entry(o->ref, p->ref)->shape;

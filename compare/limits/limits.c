@@ -144,9 +144,8 @@ void vn_limits_destroy(vn_limits *l)
 		return;
 	for (int i = 0; i < l->n_rules; i++) {
 		VN_FREE(l->rule[i]->file, l->rule[i]->match, l->rule[i]->why);
-		for (int m = 0; m < VN_N_METRICS; m++) {
+		for (int m = 0; m < VN_N_METRICS; m++)
 			VN_FREE(l->rule[i]->why_of[0][m], l->rule[i]->why_of[1][m]);
-		}
 		free(l->rule[i]);
 	}
 	vn_lines_free(&l->warnings);

@@ -4,8 +4,8 @@
 #include "capture/base/yaml.h"
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
-#include "libref/base/nearest.h"
 #include "libref/base/map.h"
+#include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
 #include <dirent.h>
@@ -418,7 +418,8 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 	*l = NULL;
 	if ((st = vn_read_text(path, VN_YAML_MOST, &text, &n, err)))
 		return st;
-	stat(path, &here.file);
+	if (stat(path, &here.file) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (const chain *c = outer; c; c = c->outer)
 		if (c->file.st_dev == here.file.st_dev && c->file.st_ino == here.file.st_ino)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);

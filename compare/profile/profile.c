@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { LISTED = 8, EVERY_MAX = 16, TREND = 8 };
 
 #define GAP        16.0 /* ratio of relative energies, for indices with many elements */

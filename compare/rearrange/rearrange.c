@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* ---- along an axis --------------------------------------------------------------------------- */
 
 enum { RUNS = 8, LONGEST = 4096, FEW = 3 };

@@ -5,7 +5,6 @@
 #include "libref/base/alloc.h"
 #include "libref/base/arrange.h"
 
-
 vn_status vn_replay_candidate(const vn_opened *o, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err)
 {

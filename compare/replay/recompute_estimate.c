@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { LEAST_TOKENS = 64 /* tokens of a call */, PART = 8 /* 1 of so many is computed */ };
 
 /* Does no query of an attention see tokens behind its own, whatever else a fault changes? */

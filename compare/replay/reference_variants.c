@@ -4,7 +4,6 @@
 #include "libref/ops/ggml.h"
 #include "libref/ops/intermediate.h"
 
-
 static bool is_narrow(vn_dtype storage)
 {
 	return storage == VN_F16 || storage == VN_BF16;

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static vn_status measure_all(vn_replay *r, vn_error *err)
 {
 	vn_status st = VN_OK;

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-
 /* A measured checkpoint, and the value that it shows. */
 typedef struct shown_value {
 	int                  value, step;

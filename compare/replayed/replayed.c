@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* A wrong result, or a tensor in its region, which is charged with it. */
 typedef struct charged_tensor {
 	const char *name; /* kept */

@@ -17,7 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static json_t *trial_json(const vn_opened *o, const vn_checkpoint *at, const vn_trial *h)
 {
 	const vn_plan *p = h->node < 0 ? NULL : vn_model_plan(o->model);

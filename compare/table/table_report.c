@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static json_t *recording_json(const vn_many *m, int i)
 {
 	const vn_many_candidate *const x = &m->candidate[i];

@@ -2,10 +2,10 @@
 #include "compare/text/markup.h"
 
 #include "libref/base/alloc.h"
-#include "libref/base/utf8.h"
-#include <stdarg.h>
 #include "libref/base/freed.h"
+#include "libref/base/utf8.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -471,8 +471,11 @@ static int count_fitting(const vn_case *t)
 
 bool vn_case_as_small(const vn_trial *h, const vn_trial *best)
 {
+	/* A result times a factor, and that of cached values times it, differ by roundings alone. */
+	const bool scaled = h->finding == VN_FINDING_FACTOR && best->finding == VN_FINDING_CACHE_SCALED;
+
 	return residual_shown(h) < VN_EXPLAIN_APART * residual_shown(best) ||
-	       ((is_of_slots(h) || is_of_slots(best)) && vn_trial_residual(h) <= VN_EXPLAIN_LEAST_SLOTS);
+	       ((is_of_slots(h) || scaled) && vn_trial_residual(h) <= VN_EXPLAIN_LEAST_SLOTS);
 }
 
 void vn_case_conclude(vn_case *t)

@@ -8,26 +8,14 @@
  */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
-static inline void vn_free_at(const void *variable)
-{
-	void *p;
-	memcpy(&p, variable, sizeof p); /* a pointer of any type */
-	free(p);
-}
+#include <stddef.h>
 
 /* Calls end(&variable). */
 #define VN_ENDS(end) __attribute__((cleanup(end)))
 /* Calls free(variable). */
 #define VN_FREED VN_ENDS(vn_free_at)
-
-static inline void vn_free_each(size_t n, void *const *p)
-{
-	for (size_t i = 0; i < n; i++)
-		free(p[i]);
-}
+void vn_free_at(const void *variable);
 
 /* Frees each of several pointers. */
 #define VN_FREE(...) vn_free_each(sizeof((void *[]) { __VA_ARGS__ }) / sizeof(void *), (void *[]) { __VA_ARGS__ })
+void vn_free_each(size_t n, void *const *p);

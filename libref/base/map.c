@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 enum { MOST = 256 }; /* the largest published models are in 163 files */
 
 static struct mapped_file {
@@ -161,26 +160,35 @@ int vn_plain_open(const char *path, int flags)
 	return -1;
 }
 
+/* Opens an input that is a regular file. */
+static vn_status open_regular(const char *path, int *fd, struct stat *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
+	if ((*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (fstat(*fd, s) != 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(s->st_mode))
+		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
+	if (st)
+		close(*fd);
+	else
+		vn_input_note(*fd);
+	return st;
+}
+
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 {
-	vn_status   st = VN_OK;
 	struct stat s;
+	int         fd;
+	vn_status   st = open_regular(path, &fd, &s, err);
 	void       *p;
 
 	*map = (vn_map) { NULL, 0 };
-	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
-	if (fstat(fd, &s) != 0) {
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-		goto done;
-	}
-	if (!S_ISREG(s.st_mode)) {
-		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
-		goto done;
-	}
-	vn_input_note(fd);
+	if (st)
+		return st;
 	if (s.st_size == 0)
 		goto done;
 	p = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -240,26 +248,55 @@ vn_status vn_file_there(const char *path, bool *there, vn_error *err)
 	                                                     : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
+/* A file that another takes the place of loses a link, which changes its ctime, but not what it
+ * holds. */
+static bool is_unchanged(int fd, const struct stat *was)
+{
+	struct stat now;
+
+	return fstat(fd, &now) == 0 && now.st_size == was->st_size && same_time(now.st_mtim, was->st_mtim) &&
+	       (now.st_nlink != was->st_nlink || same_time(now.st_ctim, was->st_ctim));
+}
+
+/* Reads up to n bytes into text. */
+static vn_status read_bytes(int fd, const char *path, char *text, size_t n, size_t *bytes, vn_error *err)
+{
+	ssize_t got = 1;
+
+	*bytes = 0;
+	while (got && *bytes < n) {
+		VN_UNINTERRUPTED(got, read(fd, text + *bytes, n - *bytes));
+		if (got < 0)
+			return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		*bytes += (size_t)got;
+	}
+	return VN_OK;
+}
+
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err)
 {
-	vn_map    m;
-	vn_status st = vn_map_open(path, &m, err);
+	struct stat was;
+	int         fd;
+	vn_status   st = open_regular(path, &fd, &was, err);
 
 	*text = NULL;
 	if (st)
 		return st;
-	if (m.bytes > limit)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, m.bytes, limit);
-	else if (m.bytes >= 4 && memcmp(m.data, "\x89HDF", 4) == 0)
+	const size_t   size = (size_t)was.st_size;
+	VN_FREED char *all = size <= limit ? malloc(size + 1) : NULL;
+	if (size > limit)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, size, limit);
+	else if (!all)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, size);
+	else if (!(st = read_bytes(fd, path, all, size, bytes, err)) && !is_unchanged(fd, &was))
+		st = vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read: run this again", path);
+	else if (!st && *bytes >= 4 && memcmp(all, "\x89HDF", 4) == 0)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
-	else if (!(*text = malloc(m.bytes + 1)))
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, m.bytes);
-	if (!st) {
-		if (m.bytes)
-			memcpy(*text, m.data, m.bytes);
-		(*text)[m.bytes] = '\0';
-		*bytes = m.bytes;
-	}
-	vn_map_close(&m);
-	return st;
+	close(fd);
+	if (st)
+		return st;
+	all[*bytes] = '\0';
+	*text = all;
+	all = NULL;
+	return VN_OK;
 }

@@ -29,7 +29,7 @@ void      vn_map_close(vn_map *map); /* map may be zeroed */
 vn_status vn_maps_unchanged(vn_error *err);
 
 /* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:
- * VN_ERR_FORMAT. */
+ * VN_ERR_FORMAT. Written to meanwhile: VN_ERR_IO. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 
 /* Opens a regular file for reading or, with O_RDWR, for both. Returns -1, with errno, for anything

@@ -324,32 +324,51 @@ static vn_status settle_options(const vn_command *c, const bool *given, void *to
 
 /* ---- options beside others ------------------------------------------------------------------- */
 
-static int complain_needs(const vn_command *c, const vn_option *o)
+/* Is an option one that a given option excludes, or that excludes a given one? */
+static bool is_excluded(const vn_command *c, const bool *given, const vn_option *o)
 {
-	char any[200] = "";
-
-	for (int i = 0; i < c->n; i++) {
-		const vn_option *other = &c->option[i];
-		if (vn_option_is_of(c, other) && vn_text_is_word(o->needs, other->name))
-			vn_text_add(any, sizeof any, "%s--%s%s%s", *any ? " or " : "", other->name, other->argument ? " " : "",
-			            other->argument ? other->argument : "");
-	}
-	return vn_complain(c->name, "--%s needs %s", o->name, any);
+	for (int i = 0; i < c->n; i++)
+		if (given[i] && c->option[i].not_with && vn_text_is_word(c->option[i].not_with, o->name))
+			return true;
+	return o->not_with && is_given(c, given, o->not_with);
 }
 
-/* Returns 0, or 2 after an error message. */
+/* Names the options that o needs, without those that are excluded, unless all are. */
+static int complain_needs(const vn_command *c, const bool *given, const vn_option *o)
+{
+	char any[200] = "";
+	bool excluded = false;
+
+	for (int all = 0; all < 2 && !*any; all++) {
+		excluded = all;
+		for (int i = 0; i < c->n; i++) {
+			const vn_option *other = &c->option[i];
+			if (vn_option_is_of(c, other) && vn_text_is_word(o->needs, other->name) &&
+			    (all || !is_excluded(c, given, other)))
+				vn_text_add(any, sizeof any, "%s--%s%s%s", *any ? " or " : "", other->name, other->argument ? " " : "",
+				            other->argument ? other->argument : "");
+		}
+	}
+	return vn_complain(c->name, "--%s needs %s%s", o->name, any, excluded ? ", which other options exclude" : "");
+}
+
+/* Returns 0, or 2 after an error message. What excludes each other comes first: it may exclude what
+ * another needs. */
 static int check_others(const vn_command *c, const bool *given)
 {
 	for (int i = 0; i < c->n; i++) {
 		const vn_option *o = &c->option[i];
-		if (given[i] && o->needs && !is_given(c, given, o->needs))
-			return complain_needs(c, o);
 		for (int k = 0; given[i] && o->not_with && k < c->n; k++)
 			if (given[k] && c->option[k].name && vn_text_is_word(o->not_with, c->option[k].name))
 				return o->because
 				           ? vn_complain(c->name, "--%s %s: --%s cannot be used with it", o->name, o->because,
 				                         c->option[k].name)
 				           : vn_complain(c->name, "--%s and --%s exclude each other", o->name, c->option[k].name);
+	}
+	for (int i = 0; i < c->n; i++) {
+		const vn_option *o = &c->option[i];
+		if (given[i] && o->needs && !is_given(c, given, o->needs))
+			return complain_needs(c, given, o);
 	}
 	return 0;
 }

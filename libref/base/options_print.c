@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-
 static bool is_file(const char *argument)
 {
 	return vn_text_is_word("FILE|PATH|DIR|MODEL|REC|REF|MAP|LIMITS", argument);

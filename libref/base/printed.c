@@ -90,7 +90,7 @@ enum { HELD = 8, PIECE = 1 << 16 };
 typedef struct printed {
 	int    fd, marks;
 	bool   colour, within; /* within: the line has more than blanks */
-	char   held[HELD];     /* the start of a character or colour whose end has not arrived */
+	char   held[HELD];     /* the start of a character, colour or command whose end has not arrived */
 	size_t n_held;
 	char   out[PIECE];
 	size_t n_out;
@@ -168,8 +168,7 @@ static int colour_length(const char *text, size_t n)
 	return k == n ? INCOMPLETE : text[k] == 'm' ? (int)k + 1 : NONE;
 }
 
-/* Printable text. No line of ours begins with a colon; runners of CI obey lines that begin with
- * two (::add-mask::). */
+/* Printable text. Runners of CI obey lines that begin with two colons (::add-mask::). */
 static void buffer_plain(printed *p, const char *text, size_t n)
 {
 	size_t blanks = 0;
@@ -177,17 +176,18 @@ static void buffer_plain(printed *p, const char *text, size_t n)
 	while (!p->within && blanks < n && text[blanks] == ' ')
 		blanks++;
 	buffer_text(p, text, blanks);
-	const size_t colon = blanks < n && !p->within && text[blanks] == ':';
+	const size_t colon = blanks + 1 < n && !p->within && text[blanks] == ':' && text[blanks + 1] == ':';
 	buffer_text(p, "\\u{3a}", colon ? 6 : 0);
 	p->within |= blanks < n;
 	buffer_text(p, text + blanks + colon, n - blanks - colon);
 }
 
-/* Takes the complete characters of the text and returns the bytes taken. last: no more follows,
- * so everything is taken. */
+/* Takes the complete characters of the text, but no start of a command, and returns the bytes
+ * taken. last: no more follows, so everything is taken. */
 static size_t take_text(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
+	n -= last ? 0 : vn_utf8_command_begun(text, n);
 	for (size_t at = 0;;) {
 		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
 		buffer_plain(p, text + at, plain);
@@ -269,7 +269,6 @@ FILE *vn_printed_open(int fd, bool colour)
 	printed *p;
 	return open_printed(fd, colour, &p);
 }
-
 
 bool vn_printed_start(void)
 {

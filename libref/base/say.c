@@ -1,8 +1,8 @@
 /* say.c: see say.h. */
 #include "libref/base/say.h"
 
-#include "libref/base/utf8.h"
 #include "libref/base/freed.h"
+#include "libref/base/utf8.h"
 
 #include <ctype.h>
 #include <inttypes.h>

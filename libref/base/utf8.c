@@ -93,11 +93,24 @@ static bool is_mark(uint32_t point)
 	return point >= 0x300 && uc_is_general_category_withtable(point, UC_CATEGORY_MASK_Mn | UC_CATEGORY_MASK_Me);
 }
 
-/* Does a command to the runner of a CI begin here? It is obeyed wherever it is in a line of a log:
- * "##vso[task.prependpath]" of Azure, "##[add-mask]" of GitHub? */
+/* Does a command to a runner of CI begin here? "##vso[task.prependpath]" is one of Azure,
+ * "##[add-mask]" one of GitHub: runners obey them anywhere in a line of a log. */
 static bool is_command(const char *text, size_t bytes)
 {
 	return bytes >= 3 && text[1] == '#' && (text[2] == '[' || (bytes >= 6 && memcmp(text + 2, "vso[", 4) == 0));
+}
+
+size_t vn_utf8_command_begun(const char *text, size_t bytes)
+{
+	enum { FEW = 6 };
+	static const char begun[] = "##vso";
+	size_t            n = bytes < strlen(begun) ? bytes : strlen(begun), colons = 0;
+
+	while (n && memcmp(text + bytes - n, begun, n) != 0)
+		n--;
+	while (colons < bytes && text[bytes - 1 - colons] == ':')
+		colons++;
+	return n ? n : colons <= FEW ? colons : FEW - 1; /* of more colons, two at the start are not held */
 }
 
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)

@@ -34,6 +34,8 @@ bool   vn_utf8_printable(uint32_t point);
  * first; the fifth on one letter is not printable, nor is the # of a command that runners of CI
  * look for in a log (##[, ##vso[). */
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks);
+/* Returns how many bytes at the end of text may be the start of such a command, or of "::". */
+size_t vn_utf8_command_begun(const char *text, size_t bytes);
 /* Writes the escape for the unprintable character at the start of text: \n, \r or \t; \u{202e} for
  * any other character; \xff for a byte that is not UTF-8. Returns the length of the character, at
  * least 1. bytes must be at least 1. */

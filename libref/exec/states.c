@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 typedef struct buffer_slot {
 	int64_t offset, size;
 	int     free_after;
@@ -89,9 +88,8 @@ vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_er
 
 void vn_states_destroy(vn_states *s)
 {
-	for (int i = 0; s->kept && i < s->plan->n_states; i++) {
+	for (int i = 0; s->kept && i < s->plan->n_states; i++)
 		VN_FREE(s->kept[i].now, s->kept[i].next);
-	}
 	free(s->kept);
 	*s = (vn_states) { 0 };
 }

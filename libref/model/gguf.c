@@ -5,9 +5,9 @@
 #include "libref/base/order.h"
 
 #include <inttypes.h>
-
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, GGUF_MAX_RANK = 4, WHAT = 128 };
 
@@ -342,9 +342,8 @@ void vn_gguf_close(vn_gguf *f)
 		return;
 	for (size_t i = 0; i < f->n; i++)
 		free((char *)(size_t)f->tensor[i].name);
-	for (size_t i = 0; i < f->n_values; i++) {
+	for (size_t i = 0; i < f->n_values; i++)
 		VN_FREE((char *)(size_t)f->value[i].key, (vn_gguf_text *)(size_t)f->value[i].text);
-	}
 	for (size_t i = 0; i < f->n_parts; i++)
 		vn_gguf_close(f->part[i]);
 	VN_FREE(f->part, f->tensor, f->value, f->path);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* The weight of a name, in a layer or outside; *suffix: the part that both sides share. */
 static const vn_family_weight *find_weight(const vn_family_weight *r, bool layer, const char *name, const char **suffix)
 {

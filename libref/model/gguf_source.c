@@ -25,9 +25,8 @@ static void release_files(void *of)
 {
 	files *f = of;
 
-	for (size_t i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i++)
 		VN_FREE(f->own[i].name, f->own[i].room);
-	}
 	free(f->own);
 	vn_gguf_close(f->gguf);
 	free(f);

@@ -77,7 +77,6 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 	return found;
 }
 
-
 /* The weight where another spelling has it. */
 static found_weight look_up_spelled(const vn_model *m, const char *prefix, const char *name)
 {

@@ -33,7 +33,7 @@ static void find_keys_of_call(const REAL(vn_attend) * a, int64_t query, int64_t 
 		*to = (p / B + 1) * B < end ? (p / B + 1) * B : end;
 	if (X(a).window_of && W)
 		*from = (X(a).window_of == 1 ? first + 1 : end) - W;
-	if (first > X(a).unseen && *from < X(a).unseen)
+	if (first >= X(a).unseen && *from < X(a).unseen)
 		*from = X(a).unseen;
 	*from = *from > 0 ? *from : 0;
 }

@@ -8,7 +8,6 @@ void REAL(vn_multiply)(real *y, const real *x, const vn_consts *c, const vn_expe
 	const double scale = c->scale.scale, cap = c->scale.cap;
 	const int    rounding = e ? e->scale.rounding : VN_FORMAT_NONE;
 
-
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t i = 0; i < n; i++) {
 		const double s = scale * (double)x[i];

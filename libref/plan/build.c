@@ -13,9 +13,8 @@ vn_builder *vn_plan_begin(int layers, int vocab, int context)
 	vn_builder *b = calloc(1, sizeof *b);
 	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) || !(b->newest = calloc(VN_BUILD_NAMES, sizeof *b->newest)) ||
 	    !(b->named = calloc(((size_t)layers + 1) * VN_N_POINTS, sizeof *b->named))) {
-		if (b) {
+		if (b)
 			VN_FREE(b->newest, b->plan);
-		}
 		free(b);
 		return NULL;
 	}

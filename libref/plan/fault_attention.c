@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-
 /* The previous layer's counterpart of a value; -1: none of the same shape. */
 int vn_fault_before(const vn_plan *p, int value)
 {

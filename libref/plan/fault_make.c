@@ -2,7 +2,6 @@
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>
-
 #include <string.h>
 
 static double truncate_number(double x)

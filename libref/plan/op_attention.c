@@ -1,7 +1,6 @@
 /* op_attention.c: how RoPE and attention are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
-
 int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
 {
 	if (b->status)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 typedef struct encode_job {
 	const vn_tokenizer *t;
 	vn_split_work      *split;

@@ -9,7 +9,6 @@
 #include <unictype.h>
 #include <uninorm.h>
 
-
 /* Below U+0300 every character is composed, and none combines. */
 enum { FIRST_LEAD = 0xcc };
 

@@ -63,6 +63,7 @@ try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --force-ids 1,2
 try capture ref "$M" --ids 1,2 -o a.h5 --force-ids 1,,2
 try capture ref "$M" --ids 1,2 -o a.h5 --force-ids 1 --temperature 1
 try capture ref "$M" --ids 1,2 -o nowhere/a.h5
+try capture ref "$M" --prompts lines --batch-row 1 -o out
 mkdir dir
 try capture ref "$M" --ids 1,2 -o dir
 echo precious >there.h5
@@ -71,6 +72,9 @@ cat there.h5
 try show
 try show nowhere.h5
 try points nowhere
+try evaluate "$M" --text t.txt --batch-row 1 --candidate ref
+try evaluate --recordings a.h5 b.h5 --batch-row 0
+try evaluate "$M" --batch-row 0 --text t.txt --ids 1,2
 try limits
 try limits nowhere.yaml
 try compare one.h5

@@ -27,9 +27,14 @@ for command in "compare ref.h5 half.h5 --model m" "compare ref.h5 half.h5 --mode
 	${PYTHON:-python3} touched.py m/model.safetensors $command
 done
 vernier show new.h5.partial 2>/dev/null | grep -o INCOMPLETE; ls
-$PYTHON -c "
-import numpy as np
-np.savez('d.npz', **{f't{i}': np.full((500, 4000), i, 'f4') for i in range(5)})"
+${PYTHON:-python3} - <<'P'
+import zipfile
+from array import array
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (500, 4000), }".ljust(117) + "\n"
+with zipfile.ZipFile("d.npz", "w") as z:
+    for i in range(5):
+        z.writestr(f"t{i}.npy", b"\x93NUMPY\1\0v\0" + head.encode() + array("f", [i] * 2000000).tobytes())
+P
 ${PYTHON:-python3} touched.py d.npz import d.npz --ids "$ids" --unmapped keep -o d.h5
 test -e d.h5 -o -e d.h5.partial && echo "LEFT d.h5"
 echo "== limits that change while folders are compared"
@@ -50,4 +55,17 @@ for n in itertools.count(1):
 print(p.returncode)
 P
 ${PYTHON:-python3} edited.py compare refs cands --limits own.yaml -q --summary all.json
+test -e all.json && echo "LEFT all.json"
+echo "== weights that are replaced between two pairs"
+cat >replaced.py <<'P'
+import os, shutil, subprocess, sys
+shutil.copy("m/model.safetensors", "new")
+p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+for line in p.stdout:
+    if line == b"== 2.h5\n":
+        os.replace("new", "m/model.safetensors")
+print(p.wait())
+P
+${PYTHON:-python3} replaced.py compare refs cands --model m
+${PYTHON:-python3} replaced.py compare refs cands --model m --summary all.json
 test -e all.json && echo "LEFT all.json"; true

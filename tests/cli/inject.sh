@@ -20,6 +20,16 @@ print("changed:", *(n for _, n in sorted(changed)))
 PY
 vernier compare unmodified.h5 faulty.h5 --format json | grep -o '"first_divergence": "[^"]*"'
 run -o decoded.h5 --decode 2 --inject A2@layer0 && vernier show decoded.h5 | sed -n 1p | sed 's/ .*//'
+# The first key, after a first call of one token and of two, as calls after it see it.
+for first in 5 5,6; do
+	vernier capture ref "$M" --ids $first --decode 2 --points layer0.attn_probs --inject A23@layer0.attn_probs \
+		-o first.h5 --force 2>/dev/null
+	"${PYTHON:-python3}" -c '
+import h5py
+for name, step in h5py.File("first.h5").items():
+    if name[:5] == "step.":
+        print(name, "sees" if step["layer0/attn_probs"][:, -1, 0].any() else "does not see", "the first key")'
+done
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R99@layer0
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R1
 try capture ref "$M" --ids 1,2 -o a.h5 --inject 'R1@layer9.*'

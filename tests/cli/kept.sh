@@ -19,6 +19,8 @@ rec --ids 1,2 -o run.h5
 ls run.h5*
 : >empty.h5.partial
 rec --ids 1,2 -o empty.h5
+printf 'vernier begins a recording here\n' >older.h5.partial
+rec --ids 1,2 -o older.h5
 begun in.h5
 $PYTHON -c "import numpy as np; np.savez('a.npz', logits=np.ones((3, 512), 'f4'))"
 vernier import a.npz --ids 3,1,4 --precision f32 -o in.h5 2>/dev/null; echo "[$?]"

@@ -221,10 +221,16 @@ def create(disk: Disk) -> h5py.File:
     return h5py.File(h5f.create(repr(disk).encode("ascii", "replace"), h5f.ACC_TRUNC, fcpl=creation, fapl=access))
 
 
+BEGUN = b"vernier begins a recording here\n"  # of a file in which an older version has not written HDF5 yet
+
+
 def why_kept(path: str) -> Optional[str]:
     """None if the file is a recording that was interrupted, or only begun; else what it is."""
     complete = None
     with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):
+        with open(path, "rb") as begun:
+            if begun.read(len(BEGUN)) == BEGUN:
+                return None
         with _read(path) as f:
             if text_of(f.attrs.get("format", "")) in ("vernier-checkpoint", "vernier-replayed"):
                 complete = text_of(f.attrs.get("complete", 1))

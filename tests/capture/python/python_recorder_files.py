@@ -110,9 +110,11 @@ class TheFile(Files):
                          self.recorder)
             self.assertEqual((os.stat(other).st_ino, os.stat(other).st_size), (before.st_ino, before.st_size))
             os.unlink(other)
-        open(other, "wb").close()  # by the program, then killed
-        with self.recorder(force=True) as r:
-            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        for begun in b"", b"vernier begins a recording here\n" + bytes(32) + b"OHDR":  # by the program, then killed
+            with open(other, "wb") as f:
+                f.write(begun)
+            with self.recorder(force=True) as r:
+                r.put("logits", np.ones((len(IDS), 8), "f4"))
         os.rename(self.at("cand.h5"), other)
         self.refuses("is the recording to judge this one by", self.recorder, against=other)
         self.assertTrue(os.path.isfile(other))

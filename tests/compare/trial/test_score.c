@@ -72,6 +72,29 @@ static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void
 	CU_ASSERT_EQUAL(x.n_alias, 2);
 }
 
+/* Numbers of slots are computed in double, so that an answer of bits that agree does not exclude
+ * them; they exclude what leaves more, unless a factor of the result says the same. */
+static void an_answer_of_slots_is_alone_if_others_leave_more(void)
+{
+	const double   half = 0.6 / VN_LOCAL_LIMIT, none = 1e-3 / VN_LOCAL_LIMIT; /* of a floor */
+	const vn_trial slots = { .limit_fraction = none, .applied.kind = VN_BY_SLOTS, .finding = VN_FINDING_SLOTS_MOVED },
+				   scaled = { .limit_fraction = none,
+		                      .applied.kind = VN_BY_CHANGED,
+		                      .finding = VN_FINDING_CACHE_SCALED };
+	vn_trial other = { .limit_fraction = half, .finding = VN_FINDING_FAULT }, also = slots;
+
+	CU_ASSERT_FALSE(vn_case_as_small(&other, &slots));
+	CU_ASSERT_FALSE(vn_case_as_small(&other, &scaled));
+	other.finding = VN_FINDING_FACTOR;
+	CU_ASSERT_FALSE(vn_case_as_small(&other, &slots));
+	CU_ASSERT_TRUE(vn_case_as_small(&other, &scaled));
+	also.limit_fraction = half;
+	other.limit_fraction = none;
+	CU_ASSERT_TRUE(vn_case_as_small(&also, &other));
+	also.limit_fraction = 4 * half;
+	CU_ASSERT_FALSE(vn_case_as_small(&also, &other));
+}
+
 static void one_mistake_made_and_read_off_the_numbers_is_one_answer(void)
 {
 	vn_trial    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.4, 0), leaving(0.5, 0) };
@@ -190,6 +213,7 @@ int main(void)
 		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped),
 		TEST(an_answer_leaves_what_a_correct_operation_may_and_a_share_of_the_error),
 		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
+		TEST(an_answer_of_slots_is_alone_if_others_leave_more),
 		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
 		TEST(a_key_that_has_a_probability_is_not_masked),
 		TEST(an_arrangement_has_the_floors_of_other_correct_engines),

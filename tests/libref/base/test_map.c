@@ -141,6 +141,70 @@ static void a_file_that_shrinks_while_it_is_read_is_named(void)
 	CU_ASSERT_PTR_EQUAL(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
+/* A process that saves a text again and again: as another file that takes its place, as editors do,
+ * or in place. */
+static pid_t save_again(bool in_place)
+{
+	enum { MANY = 1 << 20 };
+	const pid_t parent = getpid(), child = fork();
+	char        path[300], *text;
+
+	CU_ASSERT_FATAL(child >= 0);
+	if (child > 0)
+		return child;
+	text = malloc(MANY);
+	snprintf(path, sizeof path, "%s", toy_path(dir, "saved"));
+	for (int n = 0; getppid() == parent; n++) {
+		toy_write(dir, in_place ? "saved" : "new", memset(text, 'a' + n % 26, MANY), MANY);
+		if (!in_place && rename(toy_path(dir, "new"), path) != 0)
+			break;
+	}
+	_exit(0);
+}
+
+static bool is_one_letter(const char *text)
+{
+	return strspn(text, (char[]) { *text, '\0' }) == strlen(text);
+}
+
+static void a_text_that_another_replaces_is_read_whole(void)
+{
+	vn_error e = { "" };
+	char    *text;
+	size_t   n = 0;
+
+	toy_write(dir, "saved", "aa", 2);
+	const pid_t child = save_again(false);
+	for (int i = 0; i < 300; i++) {
+		CU_ASSERT_EQUAL_FATAL(vn_read_text(toy_path(dir, "saved"), 1 << 21, &text, &n, &e), VN_OK);
+		CU_ASSERT(strlen(text) == n && is_one_letter(text));
+		free(text);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CU_ASSERT_EQUAL(vn_maps_unchanged(&e), VN_OK);
+}
+
+static void a_text_that_is_written_to_is_refused(void)
+{
+	vn_error  e = { "" };
+	char     *text;
+	size_t    n = 0;
+	vn_status st = VN_OK;
+
+	toy_write(dir, "saved", "aa", 2);
+	const pid_t child = save_again(true);
+	for (int i = 0; i < 100000 && !st; i++) {
+		st = vn_read_text(toy_path(dir, "saved"), 1 << 21, &text, &n, &e);
+		free(text);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CU_ASSERT_EQUAL(st, VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "saved: another program changed the file while it was read"));
+	CU_ASSERT_EQUAL(vn_maps_unchanged(&e), VN_OK);
+}
+
 /* The last test: it is remembered. */
 static void a_file_that_changes_while_it_is_mapped_is_named(void)
 {
@@ -197,6 +261,8 @@ int main(void)
 		TEST(a_file_that_shrinks_while_it_is_read_is_named),
 		TEST(a_text_ends_with_a_nul_and_may_hold_some),
 		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
+		TEST(a_text_that_another_replaces_is_read_whole),
+		TEST(a_text_that_is_written_to_is_refused),
 		TEST(a_file_that_changes_while_it_is_mapped_is_named),
 		CU_TEST_INFO_NULL,
 	};

@@ -409,6 +409,36 @@ static void settings_count_where_no_argument_does(void)
 	vn_options_settings(NULL);
 }
 
+static void what_is_excluded_is_told_before_what_is_needed(void)
+{
+	const vn_option set[] = {
+		{ "row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .needs = "model|faults" },
+		{ "model", 0, VN_INTO(command, model), .argument = "MODEL" },
+		{ "faults", 0, VN_INTO(command, faults), .argument = "X" },
+		{ "strict", 0, VN_INTO(command, strict), .not_with = "model|threads", .because = "runs nothing" },
+		{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP", .not_with = "row|faults" },
+		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 9), .argument = "N", .needs = "model" },
+		{ "other", 0, VN_INTO(command, strict), .not_with = "model|faults" },
+	};
+	const vn_command         among = { .name = "try", .option = set, .n = 7 };
+	static const char *const wrong[][2] = {
+		{ "--row 1", "--row needs --model MODEL or --faults X" },
+		{ "--row 1 --strict", "--row needs --faults X" },
+		{ "--row 1 --other", "--row needs --model MODEL or --faults X, which other options exclude" },
+		{ "--row 1 --names a", "--names and --row exclude each other" },
+		{ "--threads 1", "--threads needs --model MODEL" },
+		{ "--threads 1 --strict", "--strict runs nothing: --threads cannot be used with it" },
+		{ "--row 1 --strict --model a", "--strict runs nothing: --model cannot be used with it" },
+	};
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		CU_ASSERT_EQUAL(read_line(&among, wrong[i][0]), 2);
+		CU_ASSERT(strncmp(said, "vernier try: ", 13) == 0 && strcspn(said + 13, "\n") == strlen(wrong[i][1]));
+		CU_ASSERT_NSTRING_EQUAL(said + 13, wrong[i][1], strlen(wrong[i][1]));
+	}
+	CU_ASSERT_EQUAL(read_line(&among, "--row 1 --faults x --strict"), 0);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -427,6 +457,7 @@ int main(void)
 		TEST(an_option_is_seen_before_it_is_read),
 		TEST(the_values_that_are_set_are_gone_through),
 		TEST(settings_count_where_no_argument_does),
+		TEST(what_is_excluded_is_told_before_what_is_needed),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("options", tests);

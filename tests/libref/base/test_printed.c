@@ -15,8 +15,8 @@ static const char plain[] =
 static const char coloured[] =
 	"a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\x1b[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
 
-/* The stream's output for `raw`, written in pieces of n bytes. */
-static char *through(size_t n, bool colour)
+/* The stream's output for a text, written in pieces: the first of `first` bytes, others of n. */
+static char *through_pieces(const char *text, size_t size, size_t first, size_t n, bool colour)
 {
 	static char got[4096];
 	int         ends[2];
@@ -24,8 +24,8 @@ static char *through(size_t n, bool colour)
 	FILE *f = vn_printed_open(ends[1], colour);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	setvbuf(f, NULL, _IONBF, 0);
-	for (size_t at = 0; at < sizeof raw - 1; at += n)
-		fwrite(raw + at, 1, n < sizeof raw - 1 - at ? n : sizeof raw - 1 - at, f);
+	for (size_t at = 0, k = first; at < size; at += k, k = n)
+		fwrite(text + at, 1, k < size - at ? k : size - at, f);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	const ssize_t k = read(ends[0], got, sizeof got - 1);
 	got[k > 0 ? k : 0] = 0;
@@ -33,11 +33,30 @@ static char *through(size_t n, bool colour)
 	return got;
 }
 
+static char *through(size_t n, bool colour)
+{
+	return through_pieces(raw, sizeof raw - 1, n, n, colour);
+}
+
 static void nothing_unprintable_comes_through_in_pieces_of_any_size(void)
 {
 	for (size_t n = 1; n < sizeof raw; n++) {
 		CU_ASSERT_STRING_EQUAL(through(n, false), plain);
 		CU_ASSERT_STRING_EQUAL(through(n, true), coloured);
+	}
+}
+
+static void no_command_to_a_runner_comes_through_wherever_it_is_cut(void)
+{
+	static const char text[] = "##[add-mask] a###[ ##vso[task] ##v ##vso ##vs[ ##\xe4\xb8\xad[ # ##\n##vs"
+							   "\n::add-mask::\n:root {\n\t: b ::c\n  ::x";
+	static const char want[] =
+		"\\u{23}#[add-mask] a#\\u{23}#[ \\u{23}#vso[task] ##v ##vso ##vs[ ##\xe4\xb8\xad[ # ##\n##vs"
+		"\n\\u{3a}:add-mask::\n:root {\n\t: b ::c\n  \\u{3a}:x";
+
+	for (size_t n = 1; n < sizeof text; n++) {
+		CU_ASSERT_STRING_EQUAL(through_pieces(text, sizeof text - 1, n, n, false), want);
+		CU_ASSERT_STRING_EQUAL(through_pieces(text, sizeof text - 1, n, sizeof text, false), want);
 	}
 }
 
@@ -80,6 +99,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(nothing_unprintable_comes_through_in_pieces_of_any_size),
+		TEST(no_command_to_a_runner_comes_through_wherever_it_is_cut),
 		TEST(what_cannot_be_written_is_told),
 		TEST(json_comes_back_and_shows_nothing_unprintable),
 		CU_TEST_INFO_NULL,

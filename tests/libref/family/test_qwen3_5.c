@@ -1,6 +1,7 @@
 /* test_qwen3_5.c: the page of Qwen3.5: its config, its plan, and a toy model as in
  * toy_model.h, whose weights are made from their names. */
 #include "libref/exec/ref.h"
+#include "libref/plan/fault.h"
 #include "tests/support/suite.h"
 #include "tests/support/test_config_help.h"
 #include "tests/support/toy_model.h"
@@ -442,6 +443,8 @@ static void a_prediction_head_is_one_more_layer_if_asked_for(void)
 	CU_ASSERT_EQUAL(width(p, "layer4.mtp_logits", 1), 32);
 	CU_ASSERT_EQUAL(node_of(p, "layer4.attn_context")->c.attention.first, 1);
 	CU_ASSERT_EQUAL(node_of(p, "layer3.attn_context")->c.attention.first, 0);
+	const char *why = vn_fault_why_not(vn_fault_find("A23"), p, (int)(node_of(p, "layer4.attn_context") - p->node));
+	CU_ASSERT_STRING_EQUAL(why ? why : "", "the operation does not see the first token");
 	CU_ASSERT_STRING_EQUAL(p->weight[node_of(p, "layer4.qg_proj")->w[0]].name, "mtp.layers.0.self_attn.q_proj.weight");
 	CU_ASSERT_EQUAL(node_of(p, "layer4.mtp_logits")->w[0], node_of(p, "logits")->w[0]);
 	for (int i = 0; i < none->n_values; i++)

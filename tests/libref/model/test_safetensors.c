@@ -4,7 +4,6 @@
 #include "tests/support/suite.h"
 #include "tests/support/toy_model.h"
 
-
 static const unsigned char zeros[256];
 
 /* Writes a file with this header and n bytes of data, and opens it (NULL: refused, text in e). */

@@ -3,7 +3,6 @@
 #include "tests/support/suite.h"
 #include "tests/support/toy_model.h"
 
-
 /* A fresh directory d with shards 1 (tensors a, b) and 2 (tensor c), no index yet. */
 static void two_files(char *d)
 {

@@ -5,7 +5,6 @@
 #include "tests/support/toy_model.h"
 #include "tests/support/toy_tokenizer.h"
 
-
 static void gives_bytes(const vn_tokenizer *t, const char *text, size_t n, bool special, const char *want)
 {
 	char have[512];

@@ -3,7 +3,6 @@
 #include "tests/support/toy_tokenizer.h"
 #include "tests/support/toy_vocabulary.h"
 
-
 enum { ARRAY_TOKENS = 263 };
 
 /* The toy as the arrays of a GGUF file, with a user-defined token at 262. */
