@@ -530,6 +530,28 @@ static void halves_of_a_matrix_that_do_not_fit_are_refused(void)
 		}
 }
 
+/* Sizes beside a 0 may be large: no loop may count them, and their product must fit. */
+static void halves_without_numbers_take_no_time(void)
+{
+	static const float data[128];
+	toy_gguf           g;
+	vn_source         *s;
+	vn_error           e;
+
+	begin_deepseek(&g, 1);
+	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
+	gg_entry(&g, "blk.0.attn_k_b.weight", 3, (const uint64_t[]) { 0, 8, 1ull << 57 }, F32, 512);
+	gg_entry(&g, "blk.0.attn_v_b.weight", 3, (const uint64_t[]) { 8, 0, 1ull << 57 }, F32, 512);
+	gg_data(&g, data, sizeof data);
+	CU_ASSERT_EQUAL_FATAL(source_of(&g, &s, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_source_find(s, "model.layers.0.self_attn.kv_b_proj.weight")->bytes, 0);
+	vn_source_close(s);
+	begin(&g, "qwen2");
+	gg_entry(&g, "token_embd.weight", 3, (const uint64_t[]) { 0, 1ull << 60, 8 }, F32, 0);
+	gg_data(&g, data, sizeof data);
+	refused(&g, VN_ERR_FORMAT, "'token_embd.weight'", "overflows");
+}
+
 static void keys_become_fields(void)
 {
 	toy_gguf g;
@@ -803,6 +825,7 @@ int main(void)
 		TEST(metadata_that_asks_for_more_is_refused_by_name),
 		TEST(one_architecture_is_two_families_by_how_experts_are_chosen),
 		TEST(halves_of_a_matrix_that_do_not_fit_are_refused),
+		TEST(halves_without_numbers_take_no_time),
 		TEST(keys_become_fields),
 		TEST(gpt2_with_its_embedding_twice_is_tied),
 		TEST(names_that_are_not_in_the_table_stay_and_are_told),
