@@ -570,6 +570,8 @@ vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
 int      vn_plan_find(const vn_plan *p, const char *name);   /* value by name; -1 if absent */
 int      vn_plan_of_point(const vn_plan *p, vn_point point); /* the first value of a point; -1 if absent */
+/* the last layer of the model itself, without the layer of a prediction head */
+int      vn_plan_last_layer(const vn_plan *p);
 /* the value that this is an alias of, or the value itself */
 int      vn_plan_root(const vn_plan *p, int value);
 vn_shape vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
