@@ -591,6 +591,13 @@ static inline int vn_attention_value_dim(const vn_consts *c)
 {
 	return c->attention.value_dim ? c->attention.value_dim : c->attention.head_dim;
 }
+/* Returns the first key that the query at a position sees. */
+static inline int64_t vn_attention_first_key(const vn_consts *c, int64_t position)
+{
+	const int64_t window = c->attention.window, from = window && position + 1 > window ? position + 1 - window : 0,
+				  hidden = c->attention.first < position ? c->attention.first : position;
+	return from > hidden ? from : hidden;
+}
 /* Returns the elements of one row of a growing state, or of the whole of one of fixed size. */
 int64_t vn_state_row(const vn_state *s);
 
