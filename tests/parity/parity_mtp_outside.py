@@ -66,6 +66,10 @@ def softmax(scores=lambda s: s, more=0.0):
     return change
 
 
+def scored(f):
+    return lambda model: model.mtp.scores.register_forward_hook(lambda module, given, made: f(made))
+
+
 late = lambda x: torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
 # name: ids that may be named, a change of the model, other arguments of rows
 MISTAKES = {
@@ -82,6 +86,8 @@ MISTAKES = {
     # with neither is the first key seen
     "a sink": (("A22",), softmax(more=3.7), {}),
     "a cap of scores": (("scores capped: 10 tanh(score / 10)",), softmax(lambda s: 10 * torch.tanh(s / 10)), {}),
+    "a temperature": (("M9",), scored(lambda x: x / 0.7), {}),
+    "a cap of drafts": (("M9",), scored(lambda x: 30 * torch.tanh(x / 30)), {}),
 }
 
 
