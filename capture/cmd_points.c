@@ -150,7 +150,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 static vn_status print_points(const char *path, const options *o, vn_error *err)
 {
 	vn_model *m;
-	vn_status st = vn_model_open_as(path, o->mtp ? VN_MODEL_MTP : 0, &m, err);
+	vn_status st = vn_model_open_as(path, vn_model_with(o->mtp), &m, err);
 
 	if (st)
 		return st;
