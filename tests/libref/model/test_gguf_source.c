@@ -692,6 +692,21 @@ static void names_that_are_not_in_the_table_stay_and_are_told(void)
 	vn_source_close(s);
 }
 
+/* Without the count, a head of two blocks would be one whose weights are missing. */
+static void blocks_of_the_next_token_module_are_counted(void)
+{
+	toy_gguf g;
+
+	begin(&g, "qwen35");
+	g.p[block_count] = 3;
+	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4),
+		gg_key_u32(&g, "qwen35.ssm.group_count", 2);
+	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 2), gg_key_u32(&g, "qwen35.ssm.inner_size", 8),
+		gg_key_u32(&g, "qwen35.nextn_predict_layers", 2);
+	end(&g);
+	FIELD(&g, NULL, "mtp_num_hidden_layers", "2");
+}
+
 static void a_tensor_that_its_change_does_not_fit_is_named(void)
 {
 	static const float data[4096] = { 1 };
@@ -829,6 +844,7 @@ int main(void)
 		TEST(keys_become_fields),
 		TEST(gpt2_with_its_embedding_twice_is_tied),
 		TEST(names_that_are_not_in_the_table_stay_and_are_told),
+		TEST(blocks_of_the_next_token_module_are_counted),
 		TEST(a_tensor_that_its_change_does_not_fit_is_named),
 		TEST(llama3_scaling_is_found_from_its_divisors),
 		TEST(the_divisors_are_no_weight_of_the_model),
