@@ -181,8 +181,8 @@ int cmd_points(int argc, char **argv)
 		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
-	if (!model && o.verbose)
-		return vn_complain("points", "--verbose needs a MODEL");
+	if (!model && (o.verbose || o.mtp))
+		return vn_complain("points", "--%s needs a MODEL", o.verbose ? "verbose" : "mtp");
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
 	if (!model && o.faults)
