@@ -73,3 +73,21 @@ for how in "" "--inject T3.lost@*"; do
 	record m --mtp --ids 1,2,3 --force-ids 4,5,6,7 --points '*' $how -o "steps${how:+.lost}.h5"
 done
 say_lines 'T3' explain steps.h5 steps.lost.h5 --model m
+
+echo "== cached keys that are not seen, beside the first"
+steps="--ids 1,2,3,4,5,6,7,8,9,10,11,12 --force-ids 20,21,22,23"
+record m --mtp $steps -o seen.h5
+cp seen.h5 unseen.h5
+PYTHONPATH=$PYTHONPATH:$TESTS/parity:$FIXTURES $PYTHON -c "
+import editing, numpy as np
+from parity_hf import tensors
+of = lambda s, name: tensors('seen.h5', s)['layer4.' + name][()].astype('f8')
+with editing.File('unseen.h5', 'r+') as f:
+    for s in range(1, 5):
+        k, v = (np.concatenate([of(i, n) for i in range(s + 1)]) for n in ('k_rope', 'v_proj'))
+        q, see = of(s, 'q_rope')[0], [j for j in range(1, len(k)) if j not in (5, 6)]
+        for h in range(len(q)):
+            g = h * k.shape[1] // len(q)
+            e = np.exp(k[see, g] @ q[h] * q.shape[1] ** -0.5)
+            f[f'step.{s}/layer4/attn_context'][0, h] = e @ v[see, g] / e.sum()"
+say_lines '^explained' explain seen.h5 unseen.h5 --model m
