@@ -269,7 +269,8 @@ vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn
 	u->rule = vn_alloc_zero((size_t)u->limits->n_rules, sizeof *u->rule);
 	if (u->recording) {
 		take_names(u);
-		u->limits->layers = vn_recording_layers(u->recording);
+		const vn_plan *plan = vn_recording_plan(u->recording);
+		u->limits->layers = plan ? vn_plan_last_layer(plan) + 1 : vn_recording_layers(u->recording);
 	}
 	for (int i = 0; i < u->limits->n_rules; i++)
 		count_uses(u, i);

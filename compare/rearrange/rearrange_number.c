@@ -61,7 +61,7 @@ static double near_named(const vn_case *t, double x, double within, int *name)
 		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS },
 		  { 1 / group, VN_OVER_QUERY_HEADS },
 		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 },
-		  { p ? 1.0 / (p->layers + 1) : 0, VN_OVER_LAYERS_AND_ONE },
+		  { p ? 1.0 / (vn_plan_last_layer(p) + 2) : 0, VN_OVER_LAYERS_AND_ONE },
 		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
 	};
 	/* clang-format on */

@@ -41,6 +41,12 @@ printf 'version: 1\nrules:\n  - match: "*mtp_logits"\n    argmax_agreement: 0.9\
 say limits own.yaml --recording head.h5
 say_lines 'mtp_logits|^verdict' compare head.h5 half.h5 --model m --limits own.yaml
 
+echo "== limits by depth are those of the run without it"
+printf '%s\n' 'version: 1' 'rules:' '  - match: layer1.output' '    nmse: { first: 1.0e-12, last: 1.0e-3 }' \
+	'    why: ours' >depth.yaml
+say_lines '^rule' compare head.h5 half.h5 --limits depth.yaml
+say_lines '^rule' compare plain.h5 half.h5 --limits depth.yaml --allow extra
+
 echo "== what is proposed, and refused"
 vernier show head.h5 --format json | grep '"vernier capture'
 vernier show plain.h5 --format json | grep '"vernier capture'
