@@ -47,6 +47,8 @@ static const vn_option known[] = {
 	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL", .set_without = "",
 	  .help =
 	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
+	{ "mtp", 0, VN_INTO(options, import.mtp), .needs = "model",
+	  .help = "The run computed the model's multi-token-prediction head, too (vernier help models.md)." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE", .not_with = "ids-from",
 	  .because = "gives the tokens",
 	  .help =

@@ -151,7 +151,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 static vn_status print_points(const char *path, const options *o, vn_error *err)
 {
 	vn_model *m;
-	vn_status st = vn_model_open_as(path, o->mtp ? VN_MODEL_MTP : 0, &m, err);
+	vn_status st = vn_model_open_as(path, vn_model_with(o->mtp), &m, err);
 
 	if (st)
 		return st;
@@ -182,8 +182,8 @@ int cmd_points(int argc, char **argv)
 		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
-	if (!model && o.verbose)
-		return vn_complain("points", "--verbose needs a MODEL");
+	if (!model && (o.verbose || o.mtp))
+		return vn_complain("points", "--%s needs a MODEL", o.verbose ? "verbose" : "mtp");
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
 	if (!model && o.faults)

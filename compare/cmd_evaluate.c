@@ -316,7 +316,7 @@ static vn_status run_model(settings *k, vn_error *err)
 	vn_status st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
-	    (st = vn_model_open_as(k->model, k->mtp ? VN_MODEL_MTP : 0, &m, err)) ||
+	    (st = vn_model_open_as(k->model, vn_model_with(k->mtp), &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;

@@ -171,6 +171,7 @@ int cmd_weights(int argc, char **argv)
 	vn_weights       *found = NULL;
 	vn_lines          notes = { 0 };
 	vn_error          err = { "" };
+	bool              mtp = false;
 	vn_status         st;
 	const int         said = parse_arguments(&k, argc, argv);
 
@@ -181,7 +182,10 @@ int cmd_weights(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		if ((st = vn_opened_weights_open(k.path[i], k.threads, &w[i], &notes, &err)))
 			goto done;
-	if (k.model && ((st = vn_model_open(k.model, &model, &err)) || (st = take_numbers(&k, model, w, numbers, &err))))
+	for (int i = 0; i < 2; i++)
+		mtp = mtp || (w[i].recording && vn_recording_has_mtp(w[i].recording));
+	if (k.model && ((st = vn_model_open_as(k.model, vn_model_with(mtp), &model, &err)) ||
+	                (st = take_numbers(&k, model, w, numbers, &err))))
 		goto done;
 	found = vn_weights_compare(&w[0].side, &w[1].side, k.threads);
 	for (int i = 0; i < notes.n; i++)

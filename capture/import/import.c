@@ -151,7 +151,7 @@ static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
 {
 	vn_status st;
 	if (i->o->model) {
-		if ((st = vn_model_open(i->o->model, &i->model, err)))
+		if ((st = vn_model_open_as(i->o->model, vn_model_with(i->o->mtp), &i->model, err)))
 			return st;
 		i->plan = vn_model_plan(i->model);
 		i->family = vn_model_family(i->model);

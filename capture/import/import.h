@@ -20,6 +20,7 @@ typedef struct vn_import_options {
 	const char *names[VN_IMPORT_MAPS]; /* name maps, in order */
 	int         n_names;
 	const char *model;              /* NULL: none */
+	bool        mtp;                /* it ran with its multi-token-prediction head */
 	const char *engine, *precision; /* NULL: from the dump */
 	const char *ids_from;           /* a recording of the same tokens, instead of ids; NULL */
 	/* a recording of the same model on the same tokens: names are proposed by its numbers, and it

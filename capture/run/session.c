@@ -57,7 +57,7 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	*s = (vn_session) { .run = *run, .inject = inject, .n_inject = n };
 	/* The GPU reads all experts, and a fault may change some. */
 	const bool mapped = !run->gpu && !n && !run->loaded;
-	st = vn_model_open_as(model, (run->mtp ? VN_MODEL_MTP : 0) | (mapped ? VN_MODEL_MAPPED : 0), &s->m, err);
+	st = vn_model_open_as(model, vn_model_with(run->mtp) | (mapped ? VN_MODEL_MAPPED : 0), &s->m, err);
 	if (st || (st = make_faulty(s, err)))
 		return st;
 	s->run.faulty = s->faulty;

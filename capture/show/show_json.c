@@ -12,13 +12,14 @@
 
 enum { MOST_WORDS = 12 };
 
-/* Adds "vernier WORD...", unless a word cannot be typed. The last word is NULL. */
+/* Adds "vernier WORD...", unless a word cannot be typed. NULL: no word. */
 static void add_command(json_t *list, const char *const word[MOST_WORDS])
 {
 	char line[VN_SHELL_LINE] = "vernier";
 
-	for (int i = 0; word[i]; i++)
-		vn_shell_add(line, sizeof line, word[i]);
+	for (int i = 0; i < MOST_WORDS; i++)
+		if (word[i])
+			vn_shell_add(line, sizeof line, word[i]);
 	if (*line)
 		json_array_append_new(list, vn_json_text(line));
 }
@@ -53,9 +54,10 @@ static void add_comparison(json_t *list, const vn_recording *r)
 	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
 	vn_shell_new_file(other, sizeof other);
 	const bool forced = vn_recording_decoded(r) > 0;
-	add_command(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
+	add_command(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model,
+	                                               vn_recording_has_mtp(r) ? "--mtp" : NULL, "--ids-from", own,
 	                                               forced ? "--force-ids-from" : "-o", forced ? own : other,
-	                                               forced ? "-o" : NULL, other });
+	                                               forced ? "-o" : NULL, forced ? other : NULL });
 	add_command(list,
 	            (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
 }

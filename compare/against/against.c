@@ -90,7 +90,7 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 	if (st)
 		return vn_context(err, st, a->limits ? "--limits" : "--against");
 	vn_limits *l = j->opened.request.limits;
-	l->layers = a->plan->layers;
+	l->layers = vn_plan_last_layer(a->plan) + 1;
 	j->opened.plan = a->plan;
 	j->bits = vn_limits_mention(l, VN_M_DIFFERING);
 	vn_judge_set_hidden(&j->opened, &j->pools);

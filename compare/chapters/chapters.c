@@ -69,11 +69,12 @@ void vn_digests_warn(const vn_opened *o, vn_lines *warnings)
 
 /* ---- before the numbers are read ----------------------------------------------------- */
 
-/* Number of layers for limits that depend on depth: from the plan, or else from both recordings. */
+/* Number of layers for limits that depend on depth, without a prediction head's: from the plan, or
+ * else from both recordings. */
 static int layers_of(const vn_opened *o)
 {
 	const int ref = vn_recording_layers(o->ref), cand = vn_recording_layers(o->cand);
-	return o->plan ? o->plan->layers : ref > cand ? ref : cand;
+	return o->plan ? vn_plan_last_layer(o->plan) + 1 : ref > cand ? ref : cand;
 }
 
 void vn_chapter_begin(vn_comparison *c)

@@ -55,20 +55,39 @@ static bool was_compared(const vn_checkpoint *p)
 	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;
 }
 
-/* Is a tensor compared that is made of the last layer? */
-static bool has_end(const vn_opened *o, const vn_checkpoints *all)
+/* Is a tensor compared that is made of the model's last layer? */
+static bool has_end(const vn_plan *p, const vn_checkpoints *all, int last_layer)
 {
-	const vn_plan *p = o->plan;
-	int            last = -1;
-	bool           end = false;
+	int  last = -1;
+	bool end = false;
 
 	for (int i = 0; i < p->n_nodes; i++)
-		last = p->node[i].layer == p->layers - 1 ? i : last;
+		last = p->node[i].layer == last_layer ? i : last;
 	for (int i = 0; i < all->n && !end; i++) {
 		const int v = vn_plan_find(p, all->of[i].name);
 		end = v >= 0 && p->value[vn_plan_root(p, v)].node > last && was_compared(&all->of[i]);
 	}
 	return end;
+}
+
+static void note_layers(const vn_plan *p, const vn_checkpoints *points, vn_lines *notes)
+{
+	const int last = vn_plan_last_layer(p);
+	int       low = INT_MAX, high = -1;
+	char      layers[48];
+
+	for (int i = 0; i < points->n; i++)
+		if (was_compared(&points->of[i]) && points->of[i].layer >= 0) {
+			low = points->of[i].layer < low ? points->of[i].layer : low;
+			high = points->of[i].layer > high ? points->of[i].layer : high;
+		}
+	const bool later = high < last && !has_end(p, points, last);
+	snprintf(layers, sizeof layers, low == high ? "layer %d" : "layers %d-%d", low, high);
+	if (high >= 0 && (low > 0 || high < last))
+		vn_lines_add(notes, "%s of %d %s compared: a fault in %s", layers, p->layers, low == high ? "is" : "are",
+		             later ? "a later layer is not found" : "another layer shows only in what is made of it");
+	if (high >= 0 && high <= last && last < p->layers - 1 && !later)
+		vn_lines_add(notes, "the multi-token-prediction head is not compared: a fault in it is not found");
 }
 
 void vn_note_part(const vn_opened *o, const vn_checkpoints *points, vn_lines *notes)
@@ -77,31 +96,20 @@ void vn_note_part(const vn_opened *o, const vn_checkpoints *points, vn_lines *no
 	const int      steps = vn_recording_steps(o->cand, &step);
 	const int64_t  all = vn_recording_tokens(o->cand, NULL, NULL);
 	int64_t        first = all, last = -1;
-	int            low = INT_MAX, high = -1;
-	char           layers[48];
 
 	for (int i = 0; i < steps; i++) {
 		const int64_t from = step[i].position + step[i].first_row;
 		first = from < first ? from : first;
 		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
 	}
-	for (int i = 0; i < points->n; i++)
-		if (was_compared(&points->of[i]) && points->of[i].layer >= 0) {
-			low = points->of[i].layer < low ? points->of[i].layer : low;
-			high = points->of[i].layer > high ? points->of[i].layer : high;
-		}
 	if (last >= 0 && (first > 0 || last < all - 1))
 		vn_lines_add(notes,
 		             "tokens %" PRId64 "-%" PRId64 " of %" PRId64
 		             " are compared: a fault that affects only other tokens is not found%s",
 		             first, last, all,
 		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
-	snprintf(layers, sizeof layers, low == high ? "layer %d" : "layers %d-%d", low, high);
-	if (high >= 0 && o->plan && (low > 0 || high < o->plan->layers - 1))
-		vn_lines_add(notes, "%s of %d %s compared: a fault in %s", layers, o->plan->layers, low == high ? "is" : "are",
-		             high < o->plan->layers - 1 && !has_end(o, points)
-		                 ? "a later layer is not found"
-		                 : "another layer shows only in what is made of it");
+	if (o->plan)
+		note_layers(o->plan, points, notes);
 }
 
 void vn_note_few_tokens(const vn_opened *o, vn_lines *notes)

@@ -50,10 +50,8 @@ static int64_t index_of(const keys *x, int64_t r, int h)
 /* The first and the last key that the query of row r sees. */
 static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
 {
-	const int64_t window = x->n->c.attention.window;
-
 	*last = x->t->site->first + x->row[r];
-	*first = window && *last + 1 > window ? *last + 1 - window : 0;
+	*first = vn_attention_first_key(&x->n->c, *last);
 }
 
 /* ---- the queries and keys that are tested ---------------------------------------------------- */

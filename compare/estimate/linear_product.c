@@ -96,7 +96,7 @@ bool vn_tested_product_open(vn_tested_product *p, int node)
 	p->N = vn_value_row(&plan->value[n->in[0]]);
 	p->R = p->T < PRODUCT_ROWS ? p->T : PRODUCT_ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
-	return !p->t->site->sampled && (p->point != VN_POINT_LOGITS || p->N * p->M <= VN_PRODUCT_MATRIX_MOST) &&
+	return !p->t->site->sampled && (!vn_point_is_logits(p->point) || p->N * p->M <= VN_PRODUCT_MATRIX_MOST) &&
 	       p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens &&
 	       (!n->c.linear.transposed || p->N * p->M <= VN_PRODUCT_MATRIX_MOST);
 }

@@ -218,15 +218,14 @@ static slot_range *list_ranges(int64_t S, int *n)
 	return r;
 }
 
-/* Makes the plan in which the query does not see the first n keys. A step of one token has one
- * query. */
+/* Makes the plan in which the query does not see the first n of its keys. A step of one token has
+ * one query. */
 static vn_plan *plan_without(const vn_case *t, int64_t S, int64_t n)
 {
-	const vn_plan *unmodified = t->site->plan;
-	const int64_t  window = unmodified->node[vn_case_node(t)].c.attention.window;
-	vn_trial       h = { .node = vn_case_node(t) };
+	vn_trial      h = { .node = vn_case_node(t) };
+	const int64_t first = vn_attention_first_key(&t->site->plan->node[h.node].c, S - 1);
 
-	vn_trial_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	vn_trial_constant_put(&h, "window", (double)(S - first - n));
 	return vn_trial_plan(t, &h);
 }
 
@@ -267,10 +266,10 @@ static void try_range(vn_case *t, const slot_range *of, int others, bool several
 			  .lent = several,
 			  .applied = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
-	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
-	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
-	slot_range    r = *of;
-	vn_made       made = { 0 };
+	const int64_t S = s->position + s->tokens,
+				  first = of->held == VN_HOLDS_UNSEEN ? vn_attention_first_key(&p->node[h.node].c, S - 1) : 0;
+	slot_range r = *of;
+	vn_made    made = { 0 };
 
 	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
 	r.from = r.from > first ? r.from : first;

@@ -21,7 +21,7 @@ bool vn_last_query_find(const vn_case *t, vn_last_query *q)
 	q->K = n->c.attention.head_dim;
 	q->S = s->position + s->tokens;
 	q->past = s->position;
-	q->first = n->c.attention.window && q->S > n->c.attention.window ? q->S - n->c.attention.window : 0;
+	q->first = vn_attention_first_key(&n->c, q->S - 1);
 	q->single = s->tokens == 1;
 	return true;
 }

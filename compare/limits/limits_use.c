@@ -16,6 +16,14 @@ bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name)
 	return r->match || !vn_metric_get(m)->scores || strcmp(name, "logits") == 0;
 }
 
+/* Does a checkpoint of this name have the metrics of scores? */
+static bool has_scores(const char *name)
+{
+	vn_point p;
+
+	return vn_point_from_name(vn_name_in_layer(name), &p) && strcmp(vn_point_get(p)->basis, "vocab") == 0;
+}
+
 bool vn_rule_matches(const vn_rule *r, const char *name)
 {
 	return !r->match || vn_glob_match(r->match, name);
@@ -143,9 +151,7 @@ static vn_status measure_pretended(const vn_tensor *t, const vn_dtype *as, bool 
 		vn_from_f64(room, *as, wide, n);
 	}
 	other.data = room;
-	vn_job job = {
-		.ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true
-	};
+	vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = has_scores(e->name), .bits = true };
 	const vn_status st = vn_measure_many(&job, 1, threads, err);
 	*m = job.m;
 	return st;
@@ -245,7 +251,7 @@ static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 					continue;
 				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
 				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
-					if (vn_rule_matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
+					if (vn_rule_matches(r, u->name[n]) && !has_scores(u->name[n])) {
 						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric",
 						             r->file, r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
 						break;
@@ -263,7 +269,8 @@ vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn
 	u->rule = vn_alloc_zero((size_t)u->limits->n_rules, sizeof *u->rule);
 	if (u->recording) {
 		take_names(u);
-		u->limits->layers = vn_recording_layers(u->recording);
+		const vn_plan *plan = vn_recording_plan(u->recording);
+		u->limits->layers = plan ? vn_plan_last_layer(plan) + 1 : vn_recording_layers(u->recording);
 	}
 	for (int i = 0; i < u->limits->n_rules; i++)
 		count_uses(u, i);

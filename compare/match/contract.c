@@ -270,8 +270,10 @@ void vn_contract_config(const vn_opened *o, vn_remarks *remarks, const char *ref
 	json_t     *j[2];
 	const char *key;
 	json_t     *x;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
+		json_object_del(j[i], VN_MTP_KEY); /* see one_head */
+	}
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
 		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
 		                  json_is_object(j[0]) ? who : "reference");
@@ -298,24 +300,17 @@ void vn_contract_config(const vn_opened *o, vn_remarks *remarks, const char *ref
 	json_decref(j[1]);
 }
 
-/* Compares the plans, which the recorders built from configs. Replay,
- * origins and names depend on them. */
-static void compare_plans(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
-{
-	const vn_plan *a = vn_recording_plan(o->ref), *b = vn_recording_plan(other);
-	char           what[VN_PLAN_DIFFERENCE];
+enum { MODEL_WORDS = 128 };
 
-	if (a && b && !vn_plan_equal(a, b))
-		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
-		                  vn_plan_difference(a, b, what), who);
-}
-
-/* "qwen2 with 24 layers and a vocabulary of 151936" */
-static void say_model(const char *family, const vn_plan *plan, char text[100])
+/* "qwen2 with 24 layers, a prediction head and a vocabulary of 151936" */
+static void say_model(const char *family, const vn_plan *plan, char text[MODEL_WORDS])
 {
-	snprintf(text, 100, "%.40s with %d layer%s and a vocabulary of %d", family && *family ? family : "a model",
-	         plan->layers, plan->layers == 1 ? "" : "s", plan->vocab);
-	vn_text_clean(text, 100);
+	const int layers = vn_plan_last_layer(plan) + 1;
+
+	snprintf(text, MODEL_WORDS, "%.40s with %d layer%s%s and a vocabulary of %d",
+	         family && *family ? family : "a model", layers, layers == 1 ? "" : "s",
+	         layers < plan->layers ? ", a prediction head" : "", plan->vocab);
+	vn_text_clean(text, MODEL_WORDS);
 }
 
 /* A model: its plan, and the name of its family (NULL: not said).
@@ -336,6 +331,37 @@ static described_model describe_model(const vn_recording *r)
 	return d;
 }
 
+/* Is a prediction head all that one has more than the other? Its checkpoints are then missing or
+ * extra, and the rest is compared. */
+static bool one_head(const vn_recording *ref, const vn_recording *other)
+{
+	const bool          of_ref = vn_recording_has_mtp(ref);
+	const vn_recording *with = of_ref ? ref : other, *without = of_ref ? other : ref;
+	VN_OWNED json_t    *config = vn_recording_config(with) ? vn_json_parse(vn_recording_config(with), 0) : NULL;
+
+	if (of_ref == vn_recording_has_mtp(other) || !config)
+		return false;
+	json_object_del(config, VN_MTP_KEY);
+	const described_model own = describe_model(without);
+	vn_plan              *plan = plan_of(config);
+	const bool            one = plan && own.plan && vn_plan_equal(plan, own.plan);
+	vn_plan_destroy(plan);
+	vn_plan_destroy(own.made);
+	return one;
+}
+
+/* Compares the plans, which the recorders built from configs. Replay,
+ * origins and names depend on them. */
+static void compare_plans(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
+{
+	const vn_plan *a = vn_recording_plan(o->ref), *b = vn_recording_plan(other);
+	char           what[VN_PLAN_DIFFERENCE];
+
+	if (a && b && !vn_plan_equal(a, b) && !one_head(o->ref, other))
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
+		                  vn_plan_difference(a, b, what), who);
+}
+
 /* Reports different models before the many differences that follow from that. */
 static void different_models(const vn_opened *o, vn_remarks *remarks, const char *who, const char *verb,
                              const char *family, const vn_plan *plan)
@@ -343,10 +369,10 @@ static void different_models(const vn_opened *o, vn_remarks *remarks, const char
 	const described_model d = describe_model(o->ref);
 	const vn_plan        *own = d.plan;
 	const char           *own_family = d.family;
-	char                  ref[100], other[100];
+	char                  ref[MODEL_WORDS], other[MODEL_WORDS];
 
 	if (!own || !plan ||
-	    (own->layers == plan->layers && own->vocab == plan->vocab &&
+	    (vn_plan_last_layer(own) == vn_plan_last_layer(plan) && own->vocab == plan->vocab &&
 	     (!own_family || !family || strcmp(own_family, family) == 0)))
 		goto done;
 	say_model(own_family, own, ref);
@@ -380,6 +406,9 @@ vn_status vn_contract(const vn_opened *o, vn_remarks *remarks, const vn_recordin
 	const described_model model = describe_model(other);
 	different_models(o, remarks, who, "ran", model.family, model.plan);
 	vn_plan_destroy(model.made);
+	if (one_head(ref, other))
+		vn_lines_add(&remarks->notes, "the %s ran without the multi-token-prediction head of the %s (--mtp)",
+		             vn_recording_has_mtp(ref) ? who : "reference", vn_recording_has_mtp(ref) ? "reference" : who);
 	compare_tokens(o, remarks, other, who);
 	if (vn_recording_run_plan(ref) || vn_recording_run_plan(other))
 		note_config(&remarks->notes, vn_recording_config(ref), vn_recording_config(other), who);

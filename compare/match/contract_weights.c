@@ -4,16 +4,17 @@
 #include "compare/weights/weights_side.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Repeats the comparison with the numbers of a model whose weights are those of one side, or
  * nearly. They decide where the tables cannot. */
-static void with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w)
+static void with_numbers(vn_weight_side side[2], const vn_compare_options *o, bool mtp, vn_weights **w)
 {
 	vn_model  *m;
 	vn_tensor *numbers[2];
 	vn_error   none; /* a model that cannot be opened is reported where the floor is made */
 
-	if (vn_model_open(o->model, &m, &none))
+	if (vn_model_open_as(o->model, vn_model_with(mtp), &m, &none))
 		return;
 	for (int k = 0; k < 2; k++) {
 		side[k].numbers = numbers[k] = vn_weights_numbers(side[k].row, side[k].n, m, o->threads);
@@ -68,6 +69,21 @@ static int renamed_weights(const vn_weights *w, const vn_weight_side side[2])
 	return n;
 }
 
+static bool has_head(const vn_plan *plan)
+{
+	return vn_plan_of_point(plan, VN_POINT_MTP_LOGITS) >= 0;
+}
+
+/* Leaves out the weights of a prediction head, the last names, if only one side ran it. */
+static void leave_out_head(vn_weight_side side[2])
+{
+	if (!side[0].plan || !side[1].plan || has_head(side[0].plan) == has_head(side[1].plan))
+		return;
+	for (int i = 0; i < 2; i++)
+		while (side[i].n > 0 && strncmp(side[i].row[side[i].n - 1].name, "mtp.", 4) == 0)
+			side[i].n--;
+}
+
 void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who,
                          vn_weights **weights)
 {
@@ -76,6 +92,7 @@ void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recor
 	vn_plan                  *made[2] = { vn_weight_side_of(o->ref, &side[0]), vn_weight_side_of(other, &side[1]) };
 	vn_weights               *w = NULL;
 
+	leave_out_head(side);
 	if (side[0].n <= 0 || side[1].n <= 0) {
 		vn_lines_add(&remarks->notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
 	} else {
@@ -89,7 +106,7 @@ void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recor
 			vn_weights_free(w);
 			w = NULL;
 		} else if (options->model && w->n_found + w->rounded > 0)
-			with_numbers(side, options, &w);
+			with_numbers(side, options, vn_recording_has_mtp(o->ref) || vn_recording_has_mtp(other), &w);
 		if (w)
 			add_weight_lines(o, remarks, w, who);
 	}

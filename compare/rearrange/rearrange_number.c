@@ -61,7 +61,7 @@ static double near_named(const vn_case *t, double x, double within, int *name)
 		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS },
 		  { 1 / group, VN_OVER_QUERY_HEADS },
 		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 },
-		  { p ? 1.0 / (p->layers + 1) : 0, VN_OVER_LAYERS_AND_ONE },
+		  { p ? 1.0 / (vn_plan_last_layer(p) + 2) : 0, VN_OVER_LAYERS_AND_ONE },
 		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
 	};
 	/* clang-format on */
@@ -83,7 +83,7 @@ static bool round_number(const vn_case *t, double by, vn_trial *h)
 	const vn_point at = p ? p->value[t->site->target].point : VN_N_POINTS;
 	const double   over = 1 / by, plain = vn_in_digits(over, 3), ranks = round(by > 1 ? by : over);
 
-	if (at == VN_POINT_LOGITS && by > 0) {
+	if (vn_point_is_logits(at) && by > 0) {
 		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
 		h->applied.result.number = 1 / tau;
 		h->finding = VN_FINDING_TEMPERATURE;
@@ -252,7 +252,7 @@ static void try_cap(vn_rearranged *r)
 {
 	const vn_plan   *p = r->t->site->plan;
 	curve            x = { r->own, r->cand, r->n };
-	const bool       logits = p && p->value[r->t->site->target].point == VN_POINT_LOGITS;
+	const bool       logits = p && vn_point_is_logits(p->value[r->t->site->target].point);
 	const double     c = logits && !r->t->x->unmodified.residual.bad ? best_cap(&x) : 0;
 	vn_round_numbers written = { .x = c, .most = DIGITS };
 	double           cap;

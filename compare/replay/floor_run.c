@@ -105,7 +105,7 @@ static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, 
 			vn_lines_add(notes,
 			             "the candidate's weights are those of %s rounded to %s (first: %s): it is judged with them",
 			             vn_model_path(m), vn_dtype_name(r->dtype), own[i].name);
-			st = vn_model_open_as(vn_model_path(m), vn_recording_has_mtp(o->ref) ? VN_MODEL_MTP : 0, &o->model, err);
+			st = vn_model_open_as(vn_model_path(m), vn_model_with(vn_recording_has_mtp(o->ref)), &o->model, err);
 		}
 		st = st ? st : vn_model_round(o->model, i, r->dtype, err);
 	}
@@ -395,8 +395,7 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
 	vn_status  st;
 
 	vn_assume_policy(o, &remarks->notes);
-	if ((st = vn_model_open_as(o->request.options->model, vn_recording_has_mtp(o->ref) ? VN_MODEL_MTP : 0, &o->model,
-	                           err)))
+	if ((st = vn_model_open_as(o->request.options->model, vn_model_with(vn_recording_has_mtp(o->ref)), &o->model, err)))
 		return st;
 	if (!(st = check_model(o, remarks, o->model, err)) && !(st = round_weights(o, &remarks->notes, &whole, err)))
 		vn_model_divide(o->model, count_ranks(o->cand));

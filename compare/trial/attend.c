@@ -167,19 +167,20 @@ bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit
 static void seen_keys(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, int64_t *first,
                       int64_t *last)
 {
-	const int64_t window = a->n->c.attention.window, from = vn_call_begin(a->begins, edit->call, i);
+	const vn_consts *c = &a->n->c;
+	const int64_t    from = vn_call_begin(a->begins, edit->call, i);
 
 	*last = from >= 0 && edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i - from : i;
-	*first = window && *last + 1 > window ? *last + 1 - window : 0;
+	*first = vn_attention_first_key(c, *last);
 	if (edit->kind == VN_ATTEND_FIRST_KEY)
-		*first = *last = 0;
+		*first = *last = c->attention.first < i ? c->attention.first : i;
 	if (edit->kind == VN_ATTEND_ONE_OWN)
 		*first = *last;
 	if (edit->kind == VN_ATTEND_ONE_FIRST)
 		*last = *first;
 	if (edit->kind == VN_ATTEND_ONE_PROMPT) {
 		*last = a->prompt - 1;
-		*first = window && a->prompt + 1 > window ? a->prompt + 1 - window : 0; /* beside the query's own key */
+		*first = vn_attention_first_key(c, a->prompt); /* beside the query's own key */
 	}
 	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < from)
 		*first = from;

@@ -57,7 +57,7 @@ static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *c
 		                       .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
 	vn_weight_fate       fate;
 
-	t.name = vn_weight_name_of(a ? ref->family : cand->family, a ? a->name : b->name);
+	t.name = vn_weight_name_of(a ? ref : cand, a ? a->name : b->name);
 	t.heads = vn_weight_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
 	if (a && b && (fate = vn_weight_same_numbers(&t)) != VN_WEIGHT_DIFFERS)
 		return fate;
@@ -97,10 +97,10 @@ static void group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight
 	int                      n = 0;
 
 	for (int i = 0; i < ref->n; i++)
-		names[n++] = vn_weight_name_of(ref->family, ref->row[i].name);
+		names[n++] = vn_weight_name_of(ref, ref->row[i].name);
 	for (int i = 0; i < cand->n; i++)
 		if (!vn_weight_twin(ref->row, ref->n, cand->row[i].name))
-			names[n++] = vn_weight_name_of(cand->family, cand->row[i].name);
+			names[n++] = vn_weight_name_of(cand, cand->row[i].name);
 	vn_weights_group(w, names, n);
 }
 

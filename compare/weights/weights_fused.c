@@ -70,7 +70,7 @@ static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, co
 static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
                         vn_weight_difference *d, bool *same)
 {
-	const vn_weight_name name = vn_weight_name_of(t->side[0]->family, whole->name);
+	const vn_weight_name name = vn_weight_name_of(t->side[0], whole->name);
 	vn_weight_order      list[VN_MOST_ORDERS];
 	vn_weight_numbers    m;
 	bool                 found = false;
@@ -146,7 +146,7 @@ enum { TOGETHER = sizeof together / sizeof *together };
  * there is no such matrix. */
 static int find_parts(const vn_weight_trial *t, int k, int g, const vn_weight_row *part[PARTS])
 {
-	const vn_weight_name name = vn_weight_name_of(t->side[k]->family, t->row[k]->name);
+	const vn_weight_name name = vn_weight_name_of(t->side[k], t->row[k]->name);
 	int                  own = -1;
 
 	for (int p = 0; p < together[g].n; p++) {

@@ -391,7 +391,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	}
 	if (!found)
 		return false;
-	const vn_weight_name other = vn_weight_name_of(t->side[0]->family, found->name);
+	const vn_weight_name other = vn_weight_name_of(t->side[0], found->name);
 	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
 		return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);

@@ -65,14 +65,19 @@ static const vn_family_weight *find_weight(const vn_family *f, const char *tail,
 	return NULL;
 }
 
-vn_weight_name vn_weight_name_of(const vn_family *family, const char *name)
+vn_weight_name vn_weight_name_of(const vn_weight_side *side, const char *name)
 {
+	const vn_family        *family = side ? side->family : NULL;
 	vn_weight_name          x = { .part = VN_PART_OTHER, .layer = -1 };
 	const char             *tail = behind_layer(name, &x.layer);
 	const vn_family_weight *w = NULL;
 	const size_t            n = strlen(name);
 
-	x.tail = tail ? tail : name;
+	/* the layer of a prediction head follows those of the model */
+	if (strncmp(name, VN_MTP_LAYERS, strlen(VN_MTP_LAYERS)) == 0)
+		x.layer = side && side->plan ? vn_plan_last_layer(side->plan) + 1 : -1;
+
+	x.tail = tail && x.layer >= 0 ? tail : name;
 	x.bias = n > 5 && strcmp(name + n - 5, ".bias") == 0;
 	for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
 		if (strstr(x.tail, fused[i].word)) {
@@ -174,7 +179,7 @@ const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weigh
 {
 	const size_t trunk = (size_t)(name->tail - row->name);
 	for (int i = 0; i < side->n; i++) {
-		const vn_weight_name x = vn_weight_name_of(side->family, side->row[i].name);
+		const vn_weight_name x = vn_weight_name_of(side, side->row[i].name);
 		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
 		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
 			return &side->row[i];

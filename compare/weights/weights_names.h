@@ -18,8 +18,8 @@ typedef struct vn_weight_name {
 	bool           bias;
 } vn_weight_name;
 
-/* family: of the side with this name; NULL: not known, any that has such a weight. */
-vn_weight_name       vn_weight_name_of(const vn_family *family, const char *name);
+/* side: the one with this name; NULL, or without a family: any family that has such a weight. */
+vn_weight_name       vn_weight_name_of(const vn_weight_side *side, const char *name);
 bool                 vn_weight_part_is_norm(int part);
 /* Returns the mistake of exchanging two weights or two biases of a layer, or VN_NO_MISTAKE. */
 vn_mistake           vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y);

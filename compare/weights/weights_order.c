@@ -10,6 +10,9 @@ vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer)
 {
 	vn_weight_heads h = { 0 };
 
+	/* that of a prediction head which the plan lacks is like any with attention */
+	for (int i = 0; p && layer >= p->layers && i < p->n_nodes; i++)
+		layer = p->node[i].op == VN_OP_ATTENTION ? p->node[i].layer : layer;
 	for (int i = 0; p && i < p->n_nodes; i++) {
 		const vn_node *n = &p->node[i];
 		if (n->layer != layer)

@@ -127,7 +127,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int i = 0; i < ref->n; i++) {
 		if (!equal_bytes(&ref->row[i], t->row[1]) || &ref->row[i] == t->row[0])
 			continue;
-		const vn_weight_name name = vn_weight_name_of(ref->family, ref->row[i].name);
+		const vn_weight_name name = vn_weight_name_of(ref, ref->row[i].name);
 		const int            near = name_nearness(&t->name, &name);
 		if (near > best) {
 			best = near;

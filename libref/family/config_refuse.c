@@ -54,6 +54,9 @@ static vn_status refuse_list(const char *path, const vn_family *f, const vn_sett
 		if (changes_nothing(v, s->harmless) || obeys(f, s->key) ||
 		    (s->unless && json_is_false(json_object_get(o, s->unless))))
 			continue;
+		if (strcmp(s->key, VN_MTP_KEY) == 0)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: --mtp: a %s model has no multi-token-prediction head", path,
+			               f->model_type);
 		char           number[32];
 		VN_FREED char *said = json_is_real(v) ? strdup(vn_text_number(json_real_value(v), number))
 		                      : json_is_object(v) || json_is_array(v) ? NULL

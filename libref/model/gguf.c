@@ -182,7 +182,8 @@ static vn_status take_entry(gguf_reader *r, vn_gguf_tensor *t, uint64_t *offset)
 {
 	char     *name = NULL;
 	uint32_t  rank = 0, type = 0;
-	uint64_t  count = 1, dim = 0;
+	uint64_t  count = 1, dim = 0; /* count: of a tensor without a 0 */
+	bool      none = false;
 	vn_status st = take_name(r, TENSOR_NAME, "tensor", &name);
 
 	t->name = name;
@@ -195,7 +196,8 @@ static vn_status take_entry(gguf_reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost axis first */
 		if ((st = take_number(r, &dim, sizeof dim)))
 			return st;
-		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
+		none = none || dim == 0;
+		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim ? dim : 1, &count) || count > INT64_MAX)
 			return vn_fail(r->err, VN_ERR_FORMAT, "the product of its sizes overflows");
 		t->t.shape.dim[i - 1] = (int64_t)dim;
 	}
@@ -214,7 +216,7 @@ static vn_status take_entry(gguf_reader *r, vn_gguf_tensor *t, uint64_t *offset)
 		               ggml[type].name);
 	if (count / block > SIZE_MAX / size)
 		return vn_fail(r->err, VN_ERR_FORMAT, "the product of its sizes overflows");
-	t->bytes = (size_t)(count / block) * size;
+	t->bytes = none ? 0 : (size_t)(count / block) * size;
 	return VN_OK;
 }
 

@@ -245,6 +245,8 @@ static vn_status copy_sizes(const maker *m, const char *D, const char *L, const 
 		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or not a matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
 	json_object_set_new(m->o, L, json_integer(layers - extra));
+	if (extra > 1)
+		json_object_set_new(m->o, "mtp_num_hidden_layers", json_integer(extra));
 	json_object_set_new(m->o, "tie_word_embeddings", json_boolean(!has_tensor(m, "output.weight")));
 	return VN_OK;
 }

@@ -282,6 +282,9 @@ vn_status vn_gguf_join_latent(const vn_gguf_tensor *keys, const vn_gguf_tensor *
 	if (k->rank != 3 || v->rank != 3 || k->dim[0] != v->dim[0] || k->dim[1] != v->dim[2])
 		return vn_fail(err, VN_ERR_SHAPE, "%s: tensors '%s' and '%s': shapes %s and %s do not fit together", keys->path,
 		               keys->name, values->name, vn_shape_text(k, text[0]), vn_shape_text(v, text[1]));
+	*out = keys->t;
+	if (vn_shape_count(k) == 0 || vn_shape_count(v) == 0) /* of any length, as in vn_gguf_undo */
+		return VN_OK;
 	const size_t H = (size_t)k->dim[0], C = (size_t)k->dim[1], N = (size_t)k->dim[2], U = (size_t)v->dim[1],
 				 size = vn_dtype_size(format);
 	const char *from = numbers_in(keys, format, &own[0]), *values_from = numbers_in(values, format, &own[1]);

@@ -24,6 +24,11 @@ vn_status vn_model_open(const char *path, vn_model **model, vn_error *err);
  *         data (NULL) until vn_model_need, and vn_model_table lets go of the memory of what it has
  *         read of them. For an engine that asks (vn_ref_options.need). */
 enum { VN_MODEL_MTP = 1, VN_MODEL_MAPPED = 2 };
+/* The way for a run with the head, or without. */
+static inline unsigned vn_model_with(bool mtp)
+{
+	return mtp ? VN_MODEL_MTP : 0;
+}
 vn_status vn_model_open_as(const char *path, unsigned as, vn_model **model, vn_error *err);
 /* Opens a model from a source, which belongs to the model from now on, also after a failure. path:
  * for messages and vn_model_path. */

@@ -54,7 +54,8 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 	case RECORD_GATED: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1; break;
 	case RECORD_LAYER_BEFORE: v = n->layer > 0 ? vn_fault_value(p, n->layer - 1, at) : -1; break;
 	case RECORD_FINAL:
-		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
+		v = at == VN_POINT_OUTPUT && n->layer == vn_plan_last_layer(p) ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM)
+		                                                               : -1;
 		break;
 	}
 	return v >= 0 && is_alike(p, n->out[0], v, false) ? v : -1;

@@ -83,6 +83,14 @@ int vn_plan_of_point(const vn_plan *p, vn_point point)
 	return -1;
 }
 
+int vn_plan_last_layer(const vn_plan *p)
+{
+	const int      v = vn_plan_of_point(p, VN_POINT_FINAL_NORM);
+	const vn_node *n = v < 0 ? NULL : &p->node[p->value[v].node];
+
+	return n && n->n_in > 0 ? p->value[vn_plan_root(p, n->in[0])].layer : p->layers - 1;
+}
+
 int vn_plan_root(const vn_plan *p, int value)
 {
 	while (p->value[value].alias_of >= 0)

@@ -570,6 +570,8 @@ vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
 int      vn_plan_find(const vn_plan *p, const char *name);   /* value by name; -1 if absent */
 int      vn_plan_of_point(const vn_plan *p, vn_point point); /* the first value of a point; -1 if absent */
+/* the last layer of the model itself, without the layer of a prediction head */
+int      vn_plan_last_layer(const vn_plan *p);
 /* the value that this is an alias of, or the value itself */
 int      vn_plan_root(const vn_plan *p, int value);
 vn_shape vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
@@ -588,6 +590,13 @@ const char       *vn_state_word(const vn_plan *p, int state); /* "keys", for mes
 static inline int vn_attention_value_dim(const vn_consts *c)
 {
 	return c->attention.value_dim ? c->attention.value_dim : c->attention.head_dim;
+}
+/* Returns the first key that the query at a position sees. */
+static inline int64_t vn_attention_first_key(const vn_consts *c, int64_t position)
+{
+	const int64_t window = c->attention.window, from = window && position + 1 > window ? position + 1 - window : 0,
+				  hidden = c->attention.first < position ? c->attention.first : position;
+	return from > hidden ? from : hidden;
 }
 /* Returns the elements of one row of a growing state, or of the whole of one of fixed size. */
 int64_t vn_state_row(const vn_state *s);

@@ -31,10 +31,15 @@ typedef struct vn_point_info {
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
+/* Is it the scores that a softmax reads: of the model, or of its prediction head? */
+static inline bool   vn_point_is_logits(vn_point p)
+{
+	return p == VN_POINT_LOGITS || p == VN_POINT_MTP_LOGITS;
+}
 /* Returns word i of a dims string, from 0, and its length *n; *n is 0 after the last word. */
-const char          *vn_axes_word(const char *axes, int i, size_t *n);
+const char *vn_axes_word(const char *axes, int i, size_t *n);
 /* Returns the index of a word in a dims string, or -1. */
-int                  vn_axes_find(const char *axes, const char *word);
+int         vn_axes_find(const char *axes, const char *word);
 
 int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 

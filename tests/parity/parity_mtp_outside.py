@@ -48,6 +48,28 @@ def copied(to, of):
         to.weight.copy_(of.weight)
 
 
+def softmax(scores=lambda s: s, more=0.0):
+    """A change of the head's attention: f of its scores, and a number beside the sum of exponentials."""
+    def change(model):
+        source = sys.modules[type(model).__module__]
+        usual = source.eager_attention_forward
+
+        def attention(module, query, key, value, attention_mask, scaling, **rest):
+            if module is not model.mtp.layer.mtp_block.self_attn:
+                return usual(module, query, key, value, attention_mask, scaling=scaling, **rest)
+            each = lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1)
+            e = torch.exp(scores(query @ each(key).transpose(2, 3) * scaling) + attention_mask)
+            w = e / (more + e.sum(-1, keepdim=True))
+            return (w @ each(value)).transpose(1, 2).contiguous(), w
+
+        source.eager_attention_forward = attention
+    return change
+
+
+def scored(f):
+    return lambda model: model.mtp.scores.register_forward_hook(lambda module, given, made: f(made))
+
+
 late = lambda x: torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
 # name: ids that may be named, a change of the model, other arguments of rows
 MISTAKES = {
@@ -61,6 +83,11 @@ MISTAKES = {
     "positions from 1": (("R3.plus", "R3b.q", "R3b.k"), None, {"moved": 1}),
     "keys of the last layer": (("W9.before",), lambda m: copied(m.mtp.layer.mtp_block.self_attn.k_proj,
                                                                m.model.layers[-1].self_attn.k_proj), {}),
+    # with neither is the first key seen
+    "a sink": (("A22",), softmax(more=3.7), {}),
+    "a cap of scores": (("scores capped: 10 tanh(score / 10)",), softmax(lambda s: 10 * torch.tanh(s / 10)), {}),
+    "a temperature": (("M9",), scored(lambda x: x / 0.7), {}),
+    "a cap of drafts": (("M9",), scored(lambda x: 30 * torch.tanh(x / 30)), {}),
 }
 
 
@@ -93,7 +120,7 @@ def main():
             done = subprocess.run([vernier, "explain", at("r.h5"), at("c.h5"), "--model", d, "--allow", "weights",
                                    "--allow", "missing", "--format", "json"], capture_output=True, text=True)
             said = json.loads(done.stdout) if done.returncode < 2 else {}
-            named = [a["id"] for e in said.get("explanations", [])[:1] for a in e["answers"]]
+            named = [a["id"] or a["words"] for e in said.get("explanations", [])[:1] for a in e["answers"]]
             right = (done.returncode == 0) if not ids else bool(named) and named[0] in ids
             print(f"{how}: {'within limits' if done.returncode == 0 else ', '.join(named) or done.stderr.strip()}"
                   f"{'' if right else '   FAILED'}")

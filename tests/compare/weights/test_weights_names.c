@@ -39,6 +39,17 @@ static void a_name_tells_part_and_layer(void)
 	}
 }
 
+/* Its files count from 0. */
+static void the_layer_of_a_prediction_head_follows_the_others(void)
+{
+	vn_plan        plan = { .layers = 5 };
+	vn_weight_side side = { .plan = &plan };
+
+	CU_ASSERT_EQUAL(vn_weight_name_of(&side, "mtp.layers.0.self_attn.k_proj.weight").layer, 5);
+	CU_ASSERT_EQUAL(vn_weight_name_of(&side, "model.layers.0.self_attn.k_proj.weight").layer, 0);
+	CU_ASSERT_EQUAL(vn_weight_name_of(NULL, "mtp.layers.0.self_attn.k_proj.weight").layer, -1);
+}
+
 static void a_norm_is_any_of_them(void)
 {
 	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_POINT_K_NORM));
@@ -94,6 +105,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_name_tells_part_and_layer),
+		TEST(the_layer_of_a_prediction_head_follows_the_others),
 		TEST(a_norm_is_any_of_them),
 		TEST(an_exchange_is_one_mistake_either_way),
 		TEST(a_twin_has_another_prefix),

@@ -157,7 +157,7 @@ static void a_nan_in_the_last_token_reaches_nothing_before_it(void)
 static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 {
 	const vn_policy policy[] = { F32, F64 };
-	const double    tolerance[] = { 3e-6, 1e-13 }; /* models.md 7.4 */
+	const double    tolerance[] = { 3e-6, 1e-13 }; /* models.md 7.3 */
 	int32_t         long_id[LONG];
 
 	long_ids(long_id, 64);

@@ -379,7 +379,7 @@ static double largest_difference(const kept *a, const kept *b)
 	return most;
 }
 
-/* 4e-5 of models.md 7.4 is over four layers of 8 tokens; the states of float64 say
+/* 4e-5 of models.md 7.3 is over four layers of 8 tokens; the states of float64 say
  * that it is rounding. */
 static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 {

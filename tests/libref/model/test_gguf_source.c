@@ -530,6 +530,28 @@ static void halves_of_a_matrix_that_do_not_fit_are_refused(void)
 		}
 }
 
+/* Sizes beside a 0 may be large: no loop may count them, and their product must fit. */
+static void halves_without_numbers_take_no_time(void)
+{
+	static const float data[128];
+	toy_gguf           g;
+	vn_source         *s;
+	vn_error           e;
+
+	begin_deepseek(&g, 1);
+	gg_tensor(&g, "token_embd.weight", 16, 8, F32, 512);
+	gg_entry(&g, "blk.0.attn_k_b.weight", 3, (const uint64_t[]) { 0, 8, 1ull << 57 }, F32, 512);
+	gg_entry(&g, "blk.0.attn_v_b.weight", 3, (const uint64_t[]) { 8, 0, 1ull << 57 }, F32, 512);
+	gg_data(&g, data, sizeof data);
+	CU_ASSERT_EQUAL_FATAL(source_of(&g, &s, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_source_find(s, "model.layers.0.self_attn.kv_b_proj.weight")->bytes, 0);
+	vn_source_close(s);
+	begin(&g, "qwen2");
+	gg_entry(&g, "token_embd.weight", 3, (const uint64_t[]) { 0, 1ull << 60, 8 }, F32, 0);
+	gg_data(&g, data, sizeof data);
+	refused(&g, VN_ERR_FORMAT, "'token_embd.weight'", "overflows");
+}
+
 static void keys_become_fields(void)
 {
 	toy_gguf g;
@@ -670,6 +692,21 @@ static void names_that_are_not_in_the_table_stay_and_are_told(void)
 	vn_source_close(s);
 }
 
+/* Without the count, a head of two blocks would be one whose weights are missing. */
+static void blocks_of_the_next_token_module_are_counted(void)
+{
+	toy_gguf g;
+
+	begin(&g, "qwen35");
+	g.p[block_count] = 3;
+	gg_key_u32(&g, "qwen35.ssm.conv_kernel", 4), gg_key_u32(&g, "qwen35.ssm.state_size", 4),
+		gg_key_u32(&g, "qwen35.ssm.group_count", 2);
+	gg_key_u32(&g, "qwen35.ssm.time_step_rank", 2), gg_key_u32(&g, "qwen35.ssm.inner_size", 8),
+		gg_key_u32(&g, "qwen35.nextn_predict_layers", 2);
+	end(&g);
+	FIELD(&g, NULL, "mtp_num_hidden_layers", "2");
+}
+
 static void a_tensor_that_its_change_does_not_fit_is_named(void)
 {
 	static const float data[4096] = { 1 };
@@ -803,9 +840,11 @@ int main(void)
 		TEST(metadata_that_asks_for_more_is_refused_by_name),
 		TEST(one_architecture_is_two_families_by_how_experts_are_chosen),
 		TEST(halves_of_a_matrix_that_do_not_fit_are_refused),
+		TEST(halves_without_numbers_take_no_time),
 		TEST(keys_become_fields),
 		TEST(gpt2_with_its_embedding_twice_is_tied),
 		TEST(names_that_are_not_in_the_table_stay_and_are_told),
+		TEST(blocks_of_the_next_token_module_are_counted),
 		TEST(a_tensor_that_its_change_does_not_fit_is_named),
 		TEST(llama3_scaling_is_found_from_its_divisors),
 		TEST(the_divisors_are_no_weight_of_the_model),
