@@ -415,14 +415,14 @@ static bool has_unexplained(const point_group *g)
 	return false;
 }
 
-/* May the content of some slots equal the answer? It may where a window was read off one query, or
- * the cache is the answer, or a right prompt contradicts it. */
+/* May the content of some slots equal the answer? It may where a window was read off one query, the
+ * first key is hidden, or the cache is the answer, or a right prompt contradicts it. */
 static bool may_be_slots(const vn_trial *h)
 {
 	char id[VN_ID];
 
 	return h->finding == VN_FINDING_WINDOW || h->finding == VN_FINDING_WINDOW_AND_SINKS ||
-	       h->speaks_against == VN_RIGHT_THERE || *vn_trial_id(h, id) == 'C';
+	       vn_trial_mistake(h) == VN_MISTAKE_A23 || h->speaks_against == VN_RIGHT_THERE || *vn_trial_id(h, id) == 'C';
 }
 
 static bool has_slots_beside(const point_group *g)
