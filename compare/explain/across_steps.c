@@ -226,6 +226,16 @@ static void ask_other_calls(point_group *g, const vn_findings *x, vn_trial *h)
 	}
 }
 
+/* Is it a mistake of the cache, and the step one that reads nothing cached? An engine may attend to
+ * its prompt's keys where they are made, and to the cache from the next call on. */
+static bool reads_no_cache(const vn_case *t, const vn_trial *h, int step)
+{
+	const vn_step *s = vn_recording_step(t->opened->cand, step);
+	char           id[VN_ID];
+
+	return *vn_trial_id(h, id) == 'C' && s && s->position == 0;
+}
+
 static void hold_against(point_group *g, const vn_findings *x, vn_trial *h)
 {
 	const vn_case *t = g->t;
@@ -248,14 +258,15 @@ static void hold_against(point_group *g, const vn_findings *x, vn_trial *h)
 	if (!h->refuted)
 		ask_other_calls(g, x, h);
 	const int n = h->refuted ? 0 : right_ones(g, x, point);
-	for (int i = 0; !h->speaks_against && i < n; i++)
+	for (int i = 0; (!h->speaks_against || reads_no_cache(t, h, h->against_step)) && i < n; i++)
 		if (fraction_there(g, h, point[i]) > BEYOND)
 			speak_against(g, h, VN_RIGHT_THERE, point[i]);
 }
 
 /* ---- one explanation ------------------------------------------------------------------------- */
 
-/* If an unrefuted answer explains x as well, drops the answers that other steps refute. */
+/* If an unrefuted answer explains x as well, drops the answers that other steps refute, but none
+ * of the cache that only a prompt does. */
 static void take_out(point_group *g, int which)
 {
 	vn_findings *x = g->x[which];
@@ -266,7 +277,8 @@ static void take_out(point_group *g, int which)
 		unmodified = unmodified || !x->by[i].speaks_against;
 	for (int i = 0; i < x->n; i++) {
 		vn_trial *h = &x->by[i];
-		h->refuted = h->refuted || (unmodified && h->speaks_against);
+		h->refuted = h->refuted || (unmodified && h->speaks_against &&
+		                            !(h->speaks_against == VN_RIGHT_THERE && reads_no_cache(g->t, h, h->against_step)));
 		if (h->refuted && gone < VN_EXPLAIN_KEPT)
 			g->refuted[which].by[gone++] = *h;
 		if (!h->refuted)
