@@ -507,6 +507,17 @@ static bool is_inside_attention(const vn_opened *o, const vn_result *r, const vn
 	return v >= 0 && (p->value[v].point == VN_POINT_ATTN_SCORES || p->value[v].point == VN_POINT_ATTN_PROBS);
 }
 
+static void take_answer(vn_findings *x, const vn_findings *of)
+{
+	memcpy(x->by, of->by, VN_EXPLAIN_KEPT * sizeof *x->by);
+	x->n = of->n;
+	x->n_fit = of->n_fit;
+	x->n_alias = of->n_alias;
+	x->margin = of->margin;
+	x->fitted = of->fitted;
+	x->unmodified = of->unmodified;
+}
+
 /* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
  * one. */
 static void answer_inside(const vn_opened *in, const vn_result *r, const vn_all_findings *all, vn_findings *x)
@@ -517,13 +528,37 @@ static void answer_inside(const vn_opened *in, const vn_result *r, const vn_all_
 		const vn_findings *o = &all->of[i];
 		if (o->checkpoint != outer || !o->n_fit || (x->n_fit && is_inside_attention(in, r, x)))
 			continue; /* scores and probabilities show more than the context made from them */
-		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
-		x->n = o->n;
-		x->n_fit = o->n_fit;
-		x->n_alias = o->n_alias;
-		x->margin = o->margin;
-		x->fitted = o->fitted;
-		x->unmodified = o->unmodified;
+		take_answer(x, o);
+	}
+}
+
+/* Does it change which keys the softmax sums over, and so the probabilities? */
+static bool is_of_keys(const vn_trial *h)
+{
+	switch (vn_trial_mistake(h)) {
+	case VN_MISTAKE_A5:
+	case VN_MISTAKE_A14:
+	case VN_MISTAKE_A22:
+	case VN_MISTAKE_A23: return true;
+	default: return false;
+	}
+}
+
+/* A context whose error is less than that of the probabilities it is made from, and whose keys,
+ * as its answer has them, are not theirs: it has their answer. One query hardly tells keys of
+ * padding from keys that are 0. */
+static void answer_outside(const vn_opened *in, const vn_result *r, const vn_all_findings *all, vn_findings *x)
+{
+	for (int i = 0; x->n_fit && is_of_keys(&x->by[0]) && i < all->n; i++) {
+		const vn_findings *o = &all->of[i];
+		bool               alike = false;
+		if (!o->n_fit || o->by[0].recorder_fault || outer_of(in, r, o->checkpoint) != x->checkpoint ||
+		    !(o->unmodified.limit_fraction > x->unmodified.limit_fraction))
+			continue;
+		for (int k = 0; k < o->n_alias; k++)
+			alike = alike || vn_trial_same_mechanism(&o->by[k], &x->by[0]);
+		if (!alike)
+			take_answer(x, o);
 	}
 }
 
@@ -568,6 +603,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 	for (int i = 0; i < x->n; i++)
 		order_aliases(o, r, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++) {
+		answer_outside(o, r, x, &x->of[i]);
 		answer_inside(o, r, x, &x->of[i]);
 		if (x->of[i].n_fit && !vn_explain_says_where(&x->of[i])) /* found after its error was described */
 			vn_lines_free(&x->of[i].error_shape);
