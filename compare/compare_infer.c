@@ -363,7 +363,7 @@ static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, vn_
 		                                       .inferred = policy,
 		                                       .unexplained = true,
 		                                       .only_local = part != WHOLE,
-		                                       .as_others = part > LOCAL ? part - LOCAL : 0 } };
+		                                       .as_others = (vn_like_others)(part > LOCAL ? part - LOCAL : 0) } };
 	bool      cut = false;
 	vn_status st = open_steps(x, c, &cut, err);
 	st = st ? st : vn_compare(c, err);
