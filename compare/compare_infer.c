@@ -36,12 +36,13 @@
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
  * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
- * ENOUGH operations. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as
- * large. MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a
- * fault of their own. */
+ * ENOUGH operations; NEARER_ALONE: by one of two formats (2 if both round alike).
+ * AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large. MOST_LEFT: of
+ * the role's operations, at most one in so many may remain wrong, by a fault of its own. */
 #define ALIKE           4.0
 #define SLIGHTLY_ALIKE  1.5
 #define EXACTLY_ALIKE   1e4
+#define NEARER_ALONE    1.1
 #define AS_LARGE_WITHIN 2.0
 #define LIKE_ERRORS     0.45
 #define LIKE_SIZES      4.0
@@ -478,17 +479,36 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 	return st;
 }
 
-/* A cache and products: 3 times 6. */
+/* Is the candidate nearer to a run with this idea alone, or was that not tried? single: (n) the
+ * trials of one idea. */
+static bool is_nearer_alone(const trial_idea *single, int n, idea of)
+{
+	for (int i = 0; i < n; i++)
+		if (single[i].of[0].role == of.role && single[i].of[0].format == of.format)
+			return single[i].nearer > log(NEARER_ALONE);
+	return true;
+}
+
+/* A cache and products: at most 3 times 6. Of two that round within one operation, the one that
+ * rounds more is nearer alone; over several, small differences may grow to any other rounding. */
 static vn_status list_both(policy_search *s, vn_error *err)
 {
 	static const vn_role_format caches[] = { VN_ROLE_F16, VN_ROLE_BF16, VN_ROLE_Q8_0 },
 								floats[] = { VN_ROLE_TF32, VN_ROLE_BF16, VN_ROLE_F16 };
-	vn_status st = VN_OK;
+	trial_idea single[N_TRIALS];
+	const int  n = s->n, attentions = list_parts(&s->walk, VN_ROLE_PRODUCTS, s->of);
+	vn_status  st = VN_OK;
+	bool       alone = false;
 
+	for (int i = 0; attentions && i < s->is->n; i++)
+		alone = alone || s->of[i] == PART_ALONE;
+	memcpy(single, s->trial, sizeof single);
+	s->n = 0;
 	for (int i = 0; !st && i < 18; i++) {
 		const idea of[] = { { i % 2 ? VN_ROLE_PRODUCTS : VN_ROLE_LINEAR, floats[i / 2 % 3] },
 			                { VN_ROLE_CACHE, caches[i / 6] } };
-		st = add_trial(s, (trial_idea) { .of = { of[0], of[1] }, .n = 2 }, err);
+		if (!alone || is_nearer_alone(single, n, of[0]) || is_nearer_alone(single, n, of[1]))
+			st = add_trial(s, (trial_idea) { .of = { of[0], of[1] }, .n = 2 }, err);
 	}
 	return st;
 }
@@ -568,9 +588,8 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < s->n; i++)
-		if (!s->trial[i].judged && is_float(s->trial[i].of[0].format))
+		if (!s->trial[i].judged && s->trial[i].nearer > 0 && is_float(s->trial[i].of[0].format))
 			st = judge_trial(s, &s->trial[i], err);
-	s->n = 0;
 	st = st ? st : list_both(s, err);
 	return st ? st : judge_near(s, 2, err);
 }
