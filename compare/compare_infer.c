@@ -489,22 +489,25 @@ static bool is_nearer_alone(const trial_idea *single, int n, idea of)
 	return true;
 }
 
-/* A cache and products: at most 3 times 6. Of two that round, the one that rounds more is nearer
- * alone. */
+/* A cache and products: at most 3 times 6. Of two that round within one operation, the one that
+ * rounds more is nearer alone; over several, small differences may grow to any other rounding. */
 static vn_status list_both(policy_search *s, vn_error *err)
 {
 	static const vn_role_format caches[] = { VN_ROLE_F16, VN_ROLE_BF16, VN_ROLE_Q8_0 },
 								floats[] = { VN_ROLE_TF32, VN_ROLE_BF16, VN_ROLE_F16 };
 	trial_idea single[N_TRIALS];
-	const int  n = s->n;
+	const int  n = s->n, attentions = list_parts(&s->walk, VN_ROLE_PRODUCTS, s->of);
 	vn_status  st = VN_OK;
+	bool       alone = false;
 
+	for (int i = 0; attentions && i < s->is->n; i++)
+		alone = alone || s->of[i] == PART_ALONE;
 	memcpy(single, s->trial, sizeof single);
 	s->n = 0;
 	for (int i = 0; !st && i < 18; i++) {
 		const idea of[] = { { i % 2 ? VN_ROLE_PRODUCTS : VN_ROLE_LINEAR, floats[i / 2 % 3] },
 			                { VN_ROLE_CACHE, caches[i / 6] } };
-		if (is_nearer_alone(single, n, of[0]) || is_nearer_alone(single, n, of[1]))
+		if (!alone || is_nearer_alone(single, n, of[0]) || is_nearer_alone(single, n, of[1]))
 			st = add_trial(s, (trial_idea) { .of = { of[0], of[1] }, .n = 2 }, err);
 	}
 	return st;
