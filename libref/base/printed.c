@@ -186,7 +186,8 @@ static void buffer_plain(printed *p, const char *text, size_t n)
  * taken. last: no more follows, so everything is taken. */
 static size_t take_text(printed *p, const char *text, size_t n, bool last)
 {
-	char code[VN_UTF8_CODE];
+	char         code[VN_UTF8_CODE];
+	const size_t whole = n; /* what follows a character's start says whether it is cut */
 	n -= last ? 0 : vn_utf8_command_begun(text, n);
 	for (size_t at = 0;;) {
 		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
@@ -194,8 +195,8 @@ static size_t take_text(printed *p, const char *text, size_t n, bool last)
 		at += plain;
 		if (at == n)
 			return n;
-		const int colour = p->colour && text[at] == '\033' ? colour_length(text + at, n - at) : NONE;
-		if (!last && (colour == INCOMPLETE || vn_utf8_cut(text + at, n - at)))
+		const int colour = p->colour && text[at] == '\033' ? colour_length(text + at, whole - at) : NONE;
+		if (!last && (colour == INCOMPLETE || vn_utf8_cut(text + at, whole - at)))
 			return at;
 		if (text[at] == '\n' || text[at] == '\t' || colour > 0) {
 			buffer_text(p, text + at, colour > 0 ? (size_t)colour : 1);

@@ -49,10 +49,12 @@ static void nothing_unprintable_comes_through_in_pieces_of_any_size(void)
 static void no_command_to_a_runner_comes_through_wherever_it_is_cut(void)
 {
 	static const char text[] = "##[add-mask] a###[ ##vso[task] ##v ##vso ##vs[ ##\xe4\xb8\xad[ # ##\n##vs"
-							   "\n::add-mask::\n:root {\n\t: b ::c\n  ::x";
+							   "\n::add-mask::\n:root {\n\t: b ::c\n  ::x"
+							   "\xf0\x9f\x98##vso[x \xf0\x9f\x98::::::";
 	static const char want[] =
 		"\\u{23}#[add-mask] a#\\u{23}#[ \\u{23}#vso[task] ##v ##vso ##vs[ ##\xe4\xb8\xad[ # ##\n##vs"
-		"\n\\u{3a}:add-mask::\n:root {\n\t: b ::c\n  \\u{3a}:x";
+		"\n\\u{3a}:add-mask::\n:root {\n\t: b ::c\n  \\u{3a}:x"
+		"\\xf0\\x9f\\x98\\u{23}#vso[x \\xf0\\x9f\\x98::::::";
 
 	for (size_t n = 1; n < sizeof text; n++) {
 		CU_ASSERT_STRING_EQUAL(through_pieces(text, sizeof text - 1, n, n, false), want);
