@@ -4,7 +4,7 @@ import json
 import os
 from typing import Dict, List, TextIO, Tuple
 
-from ..printed import printed
+from ..printed import printed, printed_json
 from .judge import Outcome
 from .mutation import Mutation
 from .mutations import GROUPS
@@ -40,10 +40,9 @@ def write_json(r: Result, out: TextIO) -> None:
                       "limits": _text(p.limits) if p.limits else None,
                       "unchanged_within": outcomes[0].kind == "caught", "found": _text(outcomes[0].found),
                       "mutations": listed})
-    json.dump({"schema": "vernier-selftest/2", "verdict": "missed" if r.count("missed") else "caught",
-               "mutations": len(ROWS), **{k: r.count(k) for k in ("caught", "missed", "not_run")}, "pairs": pairs,
-               "next": []}, out, indent=1)
-    out.write("\n")
+    out.write(printed_json(json.dumps({
+        "schema": "vernier-selftest/2", "verdict": "missed" if r.count("missed") else "caught", "mutations": len(ROWS),
+        **{k: r.count(k) for k in ("caught", "missed", "not_run")}, "pairs": pairs, "next": []}, indent=1)) + "\n")
 
 
 def _text(words: str) -> str:
