@@ -431,7 +431,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		st = vn_cluster_share(&job, first, err);
 	else if (!st)
 		st = divide_pairs(&s, &job, err);
-	VN_FREED char *now = !st && *first ? say_state(k, &file) : NULL;
+	VN_FREED char *now = st ? NULL : say_state(k, &file); /* each rank has its own files */
 	free(file.path);
 	if (now && strcmp(now, state) != 0)
 		st = vn_fail(err, VN_ERR_IO,

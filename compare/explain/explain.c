@@ -516,6 +516,7 @@ static void take_answer(vn_findings *x, const vn_findings *of)
 	x->margin = of->margin;
 	x->fitted = of->fitted;
 	x->unmodified = of->unmodified;
+	x->same_answer_as = -1;
 }
 
 /* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
