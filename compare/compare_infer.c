@@ -11,8 +11,9 @@
  *             known: it is nearer, and as far from a run without the format as a run with it is. An
  *             error as large that has nothing in common with the format's makes it farther
  *
- * An 8-bit cache of a 16-bit run errs hardly more than the run's own roundings: it is wrong in
- * some steps, and off in all. There it is enough that nearly all calls that read it are nearer.
+ * An 8-bit cache of a 16-bit run errs hardly more than the run's own roundings: some operation is
+ * wrong, and at least half of the calls that read the cache are off. There it is enough that nearly
+ * all of these are nearer.
  *
  * Of logits in float32 alone, the layers before may have been computed in 16 bits.
  *
