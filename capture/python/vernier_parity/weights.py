@@ -155,7 +155,7 @@ def of_memory(model: Any, directory: Optional[str], family: str = "") -> List[Ro
         same = there.shape == t.shape and torch.equal(there, dense(t).cpu())
         rows.append(raw_row(name, dtype, bits) if same else row_of(name, t.contiguous()))
     written = {_place(part(t)) for k in seen for _, t, part in [own[k]]}
-    for k, (_, t, part) in own.items():
+    for k, (_, t, part) in sorted(own.items(), key=lambda x: x[1][0] in also):  # first the name that a file has
         t = part(t)
         if k in seen or (_place(t) in written and not t.is_meta):
             continue
