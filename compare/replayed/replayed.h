@@ -23,10 +23,11 @@ typedef struct vn_replayed_finding {
 	int            checkpoint; /* -1: it is not compared */
 	vn_ids_found   ids;        /* n is 0: it has numbers */
 	vn_floor_slope slope;
-	bool           sloped; /* the slope is known, and of this many numbers it says something */
-	bool           narrow; /* the candidate's format is coarser than the floor's */
-	bool           wrong;  /* beyond its limit */
-	bool           again;  /* judged in the second round */
+	int            undecided; /* of the result (capture/recording/replayed_file.h) */
+	bool           sloped;    /* the slope is known, and of this many numbers it says something */
+	bool           narrow;    /* the candidate's format is coarser than the floor's */
+	bool           wrong;     /* beyond its limit */
+	bool           again;     /* judged in the second round */
 	bool           wrong_again;
 } vn_replayed_finding;
 

@@ -177,6 +177,12 @@ static bool is_tied(const vn_checkpoints *all, const vn_replayed_findings *j, in
 	return j->of[i].ids.ties > 0;
 }
 
+static bool is_behind_choices(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
+{
+	(void)all;
+	return j->of[i].undecided > 0;
+}
+
 static bool is_narrow(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
 	(void)all;
@@ -297,7 +303,7 @@ static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_
 void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j)
 {
 	char    places[WORDS];
-	int64_t ties = 0;
+	int64_t ties = 0, undecided = 0;
 	int     n;
 
 	say_by_whom(o, notes, j);
@@ -308,12 +314,20 @@ void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *no
 		             "computed in another order, same result: %d result%s differ%s, and what was computed through %s "
 		             "does not: %s",
 		             n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them", places);
-	for (int i = 0; i < j->n; i++)
+	for (int i = 0; i < j->n; i++) {
 		ties += j->of[i].ids.ties;
+		undecided += j->of[i].checkpoint >= 0 ? j->of[i].undecided : 0;
+	}
 	if (places_of(o, all, j, is_tied, places))
 		vn_lines_add(notes,
 		             "ties: %" PRId64 " choice%s another than the reference's where rounding decides, no error: %s",
 		             ties, ties == 1 ? " is" : "s are", places);
+	if (places_of(o, all, j, is_behind_choices, places))
+		vn_lines_add(notes,
+		             "choices: %" PRId64
+		             " that %s not recorded where rounding decides: either is taken as right, and a "
+		             "small fault does not show behind them: %s",
+		             undecided, undecided == 1 ? "is" : "are", places);
 	if (places_of(o, all, j, is_narrow, places))
 		vn_lines_add(notes,
 		             "narrower: stored in a coarser format than the reference's model in the candidate's precision "

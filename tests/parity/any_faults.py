@@ -132,7 +132,7 @@ FAULTS = {
 # Any name that does not fit its expression is wrong.
 NAMES = {
     "scaled": r"every element is multiplied by 1\.0[12]",
-    "bias": r"bias\S* missing",
+    "bias": r"bias\S* missing|left out: add",  # the second: a bias that an operation of its own adds
     "eps": r"eps is ",
     "position": r"positions or ids are off by \+1, from number 9 on",
     "table row": r"positions or ids are off by \+1|rows \d+-\d+ hold rows",
@@ -146,6 +146,6 @@ NAMES = {
     "value rows": r"columns \d+-\d+ hold columns|rows of the matrix in another order: ",
     "transposed": r"the matrix is transposed",
     "other layer": r"weights of ",
-    "rows late": r"hold rows? |1 row late|on axis 0",
+    "rows late": r"hold rows? |1 row late|on axis \d",
     "tap": r"tap \d+ of \d+.* of the kernel is 0|every element is 0",  # the second: a kernel of one tap
 }

@@ -43,6 +43,7 @@ class Pass:
 
     def __init__(self, trace: Trace, given: Given = {}, fill: float = 0.0) -> None:  # noqa: B006
         self.trace, self.given, self.fill = trace, given, fill
+        self.around: Callable[[Node], Any] = lambda n: contextlib.nullcontext()  # what each node is computed in
         self.flat: Dict[Tuple[int, int], Any] = {}  # (storage, write) -> the whole storage then
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
         for n in trace.nodes:
@@ -63,7 +64,8 @@ class Pass:
                 try:
                     if n.blind:
                         raise ValueError(n.blind)
-                    out = self.compute(n)
+                    with self.around(n):
+                        out = self.compute(n)
                 except FAILS as e:
                     why = f"{' '.join(str(e).split())[:160]}"
                 if n.index in wanted:

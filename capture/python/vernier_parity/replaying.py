@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from . import about, projections, rows as plan
+from . import about, choices, projections, rows as plan
 from .align import align, moved
 from .candidate import Candidate, sum_of
 from .compute import FAILS, Given, Pass, needed, unwritten
@@ -21,6 +21,7 @@ from .rows import Row
 from .tracer import Node, Trace
 
 Place = Tuple[int, str]  # (step, name)
+Results = Dict[Tuple[int, int], Any]  # (the candidate's row, which of its results) -> numbers
 
 
 class Judged(NamedTuple):
@@ -45,6 +46,8 @@ class Side:
         self.rows = self.run.rows
         self.pairs = align(cand.rows, self.rows)
         self.makers = self._makers(cand)
+        self.chosen: Dict[int, choices.Choices] = {}  # node -> what it chose in the last replay
+        self.instead: Dict[int, List[Any]] = {}  # node -> ids that it chooses in the next one
 
     def _makers(self, cand: Candidate) -> Dict[int, int]:
         """By row of a result of the model: the node whose whole result it is, if no other record holds that. Nodes
@@ -59,6 +62,11 @@ class Side:
                 held.add(at)
                 out[i] = at
         return out
+
+    def around(self, n: Node) -> choices.Choices:
+        """Keeps what a node chooses in a replay, or makes it choose as `instead` says."""
+        self.chosen[n.index] = choices.Choices(self.instead.get(n.index, []))
+        return self.chosen[n.index]
 
     def node(self, row: int) -> Optional[Node]:
         at = self.makers.get(row, self.pairs.get(row))
@@ -93,6 +101,11 @@ class Replay:
         self.floor, self.failed = self.results(self.coarse)
         self.expected, more = self.results(self.fine, project=True)
         self.failed.update(more)
+        before = self.floor
+        # node of the reference -> its unrecorded choices that rounding may change
+        self.floor, self.undecided = self.undecided_floor(before)
+        self.projections = {k: v for k, v in self.projections.items() if before.get(k) is self.floor.get(k)
+                            or torch.equal(before[k], self.floor[k])}
 
     def _select(self) -> None:
         loose = _strange_constants(self.fine, self.coarse)
@@ -145,17 +158,18 @@ class Replay:
         return t.reshape(r.size).to(r.dtype)
 
     def results(self, side: Side, without: Set[Place] = frozenset(),  # type: ignore[assignment]
-                project: bool = False) -> Tuple[Dict[Tuple[int, int], Any], Dict[int, str]]:
+                project: bool = False) -> Tuple[Results, Dict[int, str]]:
         """((row, result) -> what the side computes from the candidate's results; row -> what failed). project: also
         fill `projections`."""
         given = self.given(side, without)
         rows = {side.node(j.row).index: j.row for j in self.judged}  # type: ignore[union-attr]
-        out: Dict[Tuple[int, int], Any] = {}
+        out: Results = {}
         failed: Dict[int, str] = {}
         masks = unwritten(side.trace, set(rows), given)
 
         progress.begin(f"replay in {about.WORDS[side.dtype]}{', round two' if without else ''}")
         p = Pass(side.trace, given)
+        side.chosen, p.around = {}, side.around
         for n, values, why in p.run(set(rows)):
             row = rows[n.index]
             step, names = self.cand.rows[row]["step"], self.cand.rows[row]["out"]
@@ -174,6 +188,22 @@ class Replay:
                 t = storable(t)
                 out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
         return out, failed
+
+    def undecided_floor(self, floor: Results,
+                        without: Set[Place] = frozenset()) -> Tuple[Results, Dict[int, int]]:  # type: ignore
+        """The floor of a run whose unrecorded choices are the other ones where rounding may decide, and how many those
+        are, by node of the reference. Call it after results() of both sides."""
+        same, undecided = align(self.fine.rows, self.coarse.rows), {}
+        for i, fine in self.fine.chosen.items():
+            coarse = self.coarse.chosen.get(same.get(i, -1))
+            found = [choices.other_ids(*x) for x in zip(fine.made, coarse.made)] if coarse else []
+            if any(found):
+                self.coarse.instead[same[i]] = [x and x[0] for x in found]
+                undecided[i] = max(x[1] for x in found if x)
+        if undecided:
+            floor = self.results(self.coarse, without)[0]
+            self.coarse.instead = {}
+        return floor, undecided
 
     def region(self, node: int, given: Given) -> List[int]:
         return sorted(needed(self.fine.trace, node, given))
