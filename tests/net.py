@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""net.py OLD NEW --folder FOLDER [--cases GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the
-same answers?
+"""net.py OLD NEW --folder FOLDER [--cases GLOB] [--all] [--words] [--renamed FILE] [--but EXPRESSION]... [--jobs N]: do
+two builds give the same answers?
 
 Both programs run the same commands on the same files, in an empty folder: exit statuses, what they print, and every
 file that they write are to be equal, byte for byte (a recording: what `show` says of it). --words leaves the display
 sentences of explanations out, and all that is no JSON: numbers, ids, findings and statuses remain. --renamed: fields
 that NEW names otherwise, as a JSON object such as {"checkpoints.limits.used": "limit_fraction"}; the version of the
-schema may differ, too, and nothing else.
+schema may differ, too, and nothing else. --but: text that matches is left out of both; a larger catalogue needs
+--but 'tried"?: \\d+' --but 'none of \\d+ known' --but 'runner-up .* worse' --but '"others": ?\\[[^]]*\\]'.
 
 The cases are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
@@ -22,6 +23,7 @@ group. Exit status 0: the same; 1: not.
 """
 import argparse
 import fnmatch
+import functools
 import hashlib
 import json
 import os
@@ -254,7 +256,9 @@ def renamed(said, names):
             for what, (status, text, error) in said.items()}
 
 
-def comparable(said, words, names):
+def comparable(said, words, names, but=()):
+    said = {what: [status, *(functools.reduce(lambda t, x: re.sub(x, "", t), but, text) for text in texts)]
+            for what, (status, *texts) in said.items()} if but else said
     if names is not None:
         said = renamed(said, names)
     if not words:
@@ -291,6 +295,7 @@ def main():
     args.add_argument("--all", action="store_true", help="every case, not a sample")
     args.add_argument("--words", action="store_true", help="display sentences may differ")
     args.add_argument("--renamed", help="fields with other names in NEW")
+    args.add_argument("--but", action="append", default=[], help="text that may differ")
     args.add_argument("--jobs", type=int, default=1)
     o = args.parse_args()
     names = json.load(open(o.renamed, encoding="utf-8")) if o.renamed else None
@@ -316,7 +321,8 @@ def main():
             with open(at, "w", encoding="utf-8") as f:
                 json.dump(old, f)
         new = answers(o.new, cases[name])
-        return (name, first_difference(comparable(old, o.words, names), comparable(new, o.words, names and {})),
+        return (name, first_difference(comparable(old, o.words, names, o.but),
+                                       comparable(new, o.words, names and {}, o.but)),
                 len((as_json(old.get("explain.json", [0, ""])[1]) or {}).get("explanations", [])))
 
     since, odd, explained = time.time(), 0, 0
