@@ -148,8 +148,10 @@ def _weights(trace: Trace, n: Node) -> Found:
     for what, said, f in other if is_product(n.fn) else ():
         yield what, said, "", with_weights(lambda q, f=f: dict(weight=f(q["weight"])))
     for path, o in alike(trace.model, n):
-        yield "other_weights", path, "", with_weights(lambda q, o=dict(o.named_parameters()): {
-            k: o[k].to(p.dtype).to(p.device) for k, p in q.items()})
+        theirs = dict(o.named_parameters())
+        for said, part in ((path, theirs), (f"{path}.weight", dict(weight=o.weight)))[: 1 + (len(theirs) > 1)]:
+            yield "other_weights", said, "", with_weights(lambda q, part=part: {
+                k: part[k].to(p.dtype).to(p.device) for k, p in q.items() if k in part})
 
 
 def source_of(trace: Trace, r: Any) -> Tuple[str, str]:
