@@ -357,6 +357,40 @@ def processes_with_other_hash_seeds_pair_the_same_calls(folder):
                     assert torch.equal(a.tensor(0, x), b.tensor(0, y)), (x, y)
 
 
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+class Thrice(torch.nn.Module):
+    """Calls one block three times, as looped models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(self.block(self.block(x)))
+
+
+@test
+def an_extra_operation_in_a_module_that_is_called_again_moves_no_other_call(folder):
+    m = shaken(Thrice())
+    c = copy.deepcopy(m)
+    c.block.register_forward_hook(lambda m, a, o: o + a[0])
+    recorded(c, folder + "/c.h5", torch.randn(4, 6), functions="all")
+    with Candidate(folder + "/c.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        lost = [row["out"][0] for i, row in enumerate(cand.rows) if i not in r.fine.pairs]
+        assert lost == ["block.add.1", "block@1.add.1", "block@2.add.1"], lost
+        for i, j in r.fine.pairs.items():
+            assert cand.rows[i]["out"] == r.fine.rows[j]["out"], (cand.rows[i], r.fine.rows[j])
+
+
 class Sums(torch.nn.Module):
     """Adds terms that cancel, from the first or from the last on."""
 
