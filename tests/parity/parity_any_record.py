@@ -357,6 +357,72 @@ def processes_with_other_hash_seeds_pair_the_same_calls(folder):
                     assert torch.equal(a.tensor(0, x), b.tensor(0, y)), (x, y)
 
 
+class Positions(torch.nn.Embedding):
+    """Rows behind those that a cache holds."""
+
+    def forward(self, x, cache):
+        return super().forward(torch.arange(x.shape[-1]) + cache.get_seq_length())
+
+
+class Cached(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.at, self.inner = Positions(40, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x, cache):
+        for _ in range(2):
+            y = self.inner(self.at(x, cache))[None, None]
+            cache.update(y, y, 0)
+        return y
+
+
+@test
+def a_leaf_reads_the_length_that_a_cache_had(folder):
+    m = shaken(Cached())
+    with torch.no_grad(), Trace(m, keep=True) as trace:
+        m(torch.zeros(4), T.DynamicCache())
+    assert differing(trace) == []
+    at = [n.digests[0] for n in trace.nodes if n.op == "Positions"]
+    assert len(set(at)) == 2, "both calls read the same length"
+
+
+@test
+def a_leaf_that_makes_another_shape_when_called_again_is_not_judged(folder):
+    """What reads its result is, from the candidate's own."""
+    class Grows(torch.nn.Linear):
+        times = 0
+
+        def forward(self, x):
+            self.times += 1
+            return super().forward(x)[: self.times]
+
+    m = torch.nn.Sequential(torch.nn.Linear(6, 6), Grows(6, 6), torch.nn.Linear(6, 6))
+    wrong = copy.deepcopy(m)
+    wrong[2].weight.data.mul_(1.5)
+    recorded(wrong, folder + "/c.h5", torch.randn(4, 6))
+    with Candidate(folder + "/c.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        assert [x["name"] for x in r.unjudged] == ["1"] and "edges" in r.unjudged[0]["why"], r.unjudged
+        replayed.write(r, folder + "/r.h5")
+    assert [x["name"] for x in any_judge.judge(folder + "/c.h5", folder + "/r.h5") if x["wrong"]] == ["2"]
+
+
+@test
+def weights_that_transformers_keeps_in_float32_are_so_in_the_floor(folder):
+    m, inputs = MODELS["deepseek_v3"]()
+    m.save_pretrained(folder + "/m")
+    formats = lambda x: {n: t.dtype for n, t in [*x.named_parameters(), *x.named_buffers()]}
+    for dtype in (torch.bfloat16, torch.float16):
+        loaded = T.DeepseekV3ForCausalLM.from_pretrained(folder + "/m", dtype=dtype).eval()
+        assert len(set(formats(loaded).values())) == 2
+        assert formats(converted(copy.deepcopy(m), dtype)) == formats(loaded)
+    for c in (loaded, copy.deepcopy(m).half()):  # which has no such weights
+        recorded(c, folder + "/c.h5", inputs(0)["input_ids"], force=True, weights=False)
+        with Candidate(folder + "/c.h5") as cand:
+            floor, own = formats(Models(m, cand).get(torch.float16)), formats(c)
+            assert [n for n, _ in c.named_parameters() if floor[n] != own[n]] == []
+
+
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()

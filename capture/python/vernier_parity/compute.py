@@ -1,6 +1,7 @@
 """compute.py: computes a plan again, node by node, in order: whole, or from results that are given."""
 
 import contextlib
+import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
@@ -63,7 +64,10 @@ class Pass:
                 try:
                     if n.blind:
                         raise ValueError(n.blind)
-                    out = self.compute(n)
+                    made = self.compute(n)
+                    if [t.numel() for t in made] != [math.prod(r.size) for r in n.outs]:
+                        raise ValueError("called again, it makes another shape")
+                    out = made
                 except FAILS as e:
                     why = f"{' '.join(str(e).split())[:160]}"
                 if n.index in wanted:
@@ -167,11 +171,21 @@ def _state(n: Node) -> Iterator[None]:
 
 def differing(trace: Trace) -> List[str]:
     """The test of the edges: the plan computed from inputs and weights alone. Returns the nodes whose results have
-    other bits than in the run; memory that nobody wrote is left out."""
+    other bits than in the run, and makes them blind; memory that nobody wrote is left out, and so is what reads such a
+    result."""
     every = {n.index for n in trace.nodes}
     loose = unwritten(trace, every)
-    return [n.name for n, out, _ in Pass(trace).run(every) if n.index not in loose
-            and not (out is not None and [digest(bits(t)) for t in out] == n.digests)]
+    found: List[str] = []
+    lost: Set[Tuple[int, int]] = set()  # (storage, write)
+    for n, out, _ in Pass(trace).run(every):
+        known = lost.isdisjoint(r[:2] for r in (*n.ins, *n.writes))
+        if known and (n.index in loose or (out is not None and [digest(bits(t)) for t in out] == n.digests)):
+            continue
+        lost.update(r[:2] for r in n.outs)
+        if known:
+            n.blind = n.blind or "its bits do not follow from the plan's edges"
+            found.append(n.name)
+    return found
 
 
 def unwritten(trace: Trace, wanted: Set[int], given: Given = {}) -> Dict[int, List[Any]]:  # noqa: B006
