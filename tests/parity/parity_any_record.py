@@ -423,6 +423,31 @@ def weights_that_transformers_keeps_in_float32_are_so_in_the_floor(folder):
             assert [n for n, _ in c.named_parameters() if floor[n] != own[n]] == []
 
 
+class Least(torch.nn.Module):
+    """Masks with the least number of its own format, in float32, as CANINE does."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x, mask):
+        y = self.a(x)
+        mask = (1.0 - mask.float()) * torch.finfo(y.dtype).min
+        return self.b((y + mask).softmax(-1).to(y.dtype))
+
+
+@test
+def what_the_reference_has_no_number_for_is_not_judged(folder):
+    m = shaken(Least())
+    recorded(m, folder + "/c.h5", torch.randn(4, 6), torch.ones(4, 6, dtype=torch.int64))
+    with Candidate(folder + "/c.h5") as cand:
+        replayed.write(Replay(Models(m, cand), cand), folder + "/r.h5")
+    with h5py.File(folder + "/r.h5") as f:
+        (left,) = map(json.loads, f["replay/unjudged"])
+        assert left["name"] == "b" and "NaN" in left["why"], left
+    assert not [x for x in any_judge.judge(folder + "/c.h5", folder + "/r.h5") if x["wrong"]]
+
+
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
