@@ -423,6 +423,34 @@ def weights_that_transformers_keeps_in_float32_are_so_in_the_floor(folder):
             assert [n for n, _ in c.named_parameters() if floor[n] != own[n]] == []
 
 
+class Prefixed(torch.nn.Module):
+    """A body whose layers have more rows than the call has ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed_tokens, self.layers = torch.nn.Embedding(40, 6), torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, input_ids):
+        x = self.embed_tokens(input_ids)
+        x = torch.cat([x[:, :1] * 0.5, x], 1)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@test
+def layers_with_other_rows_than_the_call_has_ids_are_judged(folder):
+    whisper, inputs = MODELS["whisper"]()  # the call of its decoder, of several inputs, has no ids
+    for i, (m, given) in enumerate(((shaken(Prefixed()), dict(input_ids=torch.arange(3, 9)[None])),
+                                    (whisper, inputs(0)))):
+        path = f"{folder}/c{i}.h5"
+        with torch.no_grad(), vernier_parity.record(m, path, functions="all", weights=False):
+            m(**given)
+        with vernier_parity.open(path) as rec:
+            assert "layer0.output" in rec.names(), rec.names()
+        assert vernier_parity.explain(m, path, f"{folder}/r{i}.txt", program=sys.argv[1]) == 0
+
+
 class Least(torch.nn.Module):
     """Masks with the least number of its own format, in float32, as CANINE does."""
 
