@@ -200,9 +200,9 @@ class Replay:
         return out
 
     def settings(self) -> List[Dict[str, Any]]:
-        """The settings of aligned nodes, and of modules, that differ."""
+        """The settings of aligned nodes that read the same, and of modules, that differ."""
         found = []
-        for i, j in sorted(self.fine.pairs.items()):
+        for i, j in sorted((i, j) for i, j in self.fine.pairs.items() if i not in self.moved):
             a, b = self.cand.rows[i], self.fine.rows[j]
             found += [dict(name=a["out"][0], step=a["step"], **x) for x in different(a, b)]
         own = {r["path"]: r for r in plan.modules_of(self.fine.trace.model)}
