@@ -451,6 +451,33 @@ def layers_with_other_rows_than_the_call_has_ids_are_judged(folder):
         assert vernier_parity.explain(m, path, f"{folder}/r{i}.txt", program=sys.argv[1]) == 0
 
 
+class Noisy(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.b(torch.nn.functional.dropout(self.a(x), 0.5) * (1 + torch.rand([])))
+
+
+@test
+def random_numbers_of_another_state_are_not_judged(folder):
+    """What is computed from them is."""
+    m = shaken(Noisy())
+    for wrong in (0, 1):
+        c = copy.deepcopy(m)
+        c.b.weight.data.mul_(1 + wrong)
+        torch.manual_seed(5)
+        recorded(c, f"{folder}/c{wrong}.h5", torch.randn(4, 6), functions="all", weights=False)
+        torch.manual_seed(17)  # whose two draws are near to each other
+        report = f"{folder}/r{wrong}.json"
+        done = vernier_parity.explain(m, f"{folder}/c{wrong}.h5", report, program=sys.argv[1],
+                                      options=["--format", "json"])
+        with open(report, encoding="utf-8") as f:
+            said = json.load(f)
+        assert done == wrong and said["origins"] == ["b"][:wrong], (done, said["origins"])
+
+
 class Least(torch.nn.Module):
     """Masks with the least number of its own format, in float32, as CANINE does."""
 

@@ -108,7 +108,8 @@ class Replay:
             fine, coarse = self.fine.node(i), self.coarse.node(i)
             why = ("the reference has no such operation there" if fine is None else
                    "the reference in the candidate's format has no such operation there" if coarse is None else
-                   "nobody has written this memory" if fine.empty else fine.blind or
+                   "nobody has written this memory" if fine.empty else
+                   "it draws random numbers" if fine.random is not None else fine.blind or
                    ("it reads a value made where the recorder does not see it, which differs between runs"
                     if fine.index in loose else ""))
             whole = fine is not None and coarse is not None and all(
