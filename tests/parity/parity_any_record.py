@@ -478,6 +478,20 @@ def random_numbers_of_another_state_are_not_judged(folder):
         assert done == wrong and said["origins"] == ["b"][:wrong], (done, said["origins"])
 
 
+@test
+def a_gelu_of_negative_numbers_may_cancel(folder):
+    m, x = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False), torch.nn.GELU()), torch.zeros(20000, 4)
+    m[0].weight.data.copy_(torch.eye(4))
+    x[:1000] = torch.linspace(-6, -2, 4000).reshape(-1, 4)  # few, or they would be the floor
+    for dtype in (torch.float32, torch.bfloat16):
+        with torch.backends.mkldnn.flags(enabled=False):
+            recorded(copy.deepcopy(m).to(dtype), folder + "/c.h5", x.to(dtype), force=True)
+        with Candidate(folder + "/c.h5") as cand:
+            replayed.write(Replay(Models(m, cand), cand), folder + "/r.h5", force=True)
+        found = any_judge.judge(folder + "/c.h5", folder + "/r.h5")
+        assert not [q for q in found if q["wrong"]], (dtype, [(q["name"], q["ratio"]) for q in found])
+
+
 class Least(torch.nn.Module):
     """Masks with the least number of its own format, in float32, as CANINE does."""
 
