@@ -4,8 +4,9 @@
 
 #include <inttypes.h>
 
-/* A step states which rows of its call are recorded. Tensors labelled by tokens have that many
- * rows, or at the end of the model the last row of each prompt (vn_entry_last). */
+/* A step states which rows of its call are recorded, unless the input of the run was no token ids.
+ * Tensors labelled by tokens have that many rows, or at the end of the model the last row of each
+ * prompt (vn_entry_last). */
 void vn_recording_mark_rows(vn_recording *r)
 {
 	const int64_t prompts = vn_packed_count(r);
@@ -14,7 +15,7 @@ void vn_recording_mark_rows(vn_recording *r)
 		const int      axis = vn_axes_find(e->axes, "token");
 		const int64_t  n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
 		const vn_step *s = vn_recording_step(r, e->step);
-		const int64_t  rows = s ? s->rows : -1;
+		const int64_t  rows = s && s->tokens ? s->rows : -1;
 		e->rows_off = rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e));
 	}
 }

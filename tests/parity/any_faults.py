@@ -9,7 +9,7 @@ import torch
 NN = torch.nn
 OUT = (r"(o_proj|out_proj|attention\.output\.dense|c_proj|to_out\.0|\.wo|Wo|attn\.proj|attention\.dense|"
        r"self_attention\.dense|SelfAttention\.o)")
-VALUE = r"(v_proj|value|to_v|\.v|qkv|query_key_value|Wqkv|in_proj)"
+VALUE = r"(v_proj|value|value_proj|to_v|\.v|qkv|query_key_value|Wqkv|in_proj)"
 SCALES = ("scaling", "scale", "inv_norm_factor")
 
 

@@ -270,6 +270,16 @@ MODELS = {
                     decoder_num_hidden_layers=2, encoder_num_attention_heads=4, decoder_num_attention_heads=4,
                     encoder_num_key_value_heads=4, decoder_num_key_value_heads=4),
     "mpt": hf("MptForCausalLM", "MptConfig", vocab_size=VOCAB, d_model=64, n_heads=4, n_layers=2, max_seq_len=64),
+    "hrm": hf("HrmTextForCausalLM", "HrmTextConfig", **B, head_dim=16),  # two modules of layers, called in turn
+    "prophetnet": hf("ProphetNetForCausalLM", "ProphetNetConfig",  # positions that begin behind its cache
+                     vocab_size=VOCAB, hidden_size=64, encoder_ffn_dim=96, decoder_ffn_dim=96, num_encoder_layers=2,
+                     num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4, dropout=0.0,
+                     attention_dropout=0.0, activation_dropout=0.0, max_position_embeddings=128),
+    "canine": hf("CanineModel", "CanineConfig", **B, num_hash_buckets=64),  # float64 makes its mask NaN
+    "inkling2": hf("Inkling2ForCausalLM", "Inkling2TextConfig",  # float32 routers, of float32 inputs
+                   vocab_size=VOCAB, unpadded_vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2,
+                   num_attention_heads=4, num_key_value_heads=2, head_dim=16, layer_types=["hybrid_sliding", "hybrid"],
+                   moe_intermediate_size=32, n_routed_experts=8, num_experts_per_tok=2, max_position_embeddings=128),
     "patchtst": hf("PatchTSTForPrediction", "PatchTSTConfig", lambda s: dict(past_values=numbers(s, 2, 32, 3)),
                    num_input_channels=3, context_length=32, patch_length=8, patch_stride=8, d_model=32,
                    num_attention_heads=4, num_hidden_layers=2, ffn_dim=48, prediction_length=8),

@@ -357,6 +357,200 @@ def processes_with_other_hash_seeds_pair_the_same_calls(folder):
                     assert torch.equal(a.tensor(0, x), b.tensor(0, y)), (x, y)
 
 
+class Positions(torch.nn.Embedding):
+    """Rows behind those that a cache holds."""
+
+    def forward(self, x, cache):
+        return super().forward(torch.arange(x.shape[-1]) + cache.get_seq_length())
+
+
+class Cached(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.at, self.inner = Positions(40, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x, cache):
+        for _ in range(2):
+            y = self.inner(self.at(x, cache))[None, None]
+            cache.update(y, y, 0)
+        return y
+
+
+@test
+def a_leaf_reads_the_length_that_a_cache_had(folder):
+    m = shaken(Cached())
+    with torch.no_grad(), Trace(m, keep=True) as trace:
+        m(torch.zeros(4), T.DynamicCache())
+    assert differing(trace) == []
+    at = [n.digests[0] for n in trace.nodes if n.op == "Positions"]
+    assert len(set(at)) == 2, "both calls read the same length"
+
+
+@test
+def a_leaf_that_makes_another_shape_when_called_again_is_not_judged(folder):
+    """What reads its result is, from the candidate's own."""
+    class Grows(torch.nn.Linear):
+        times = 0
+
+        def forward(self, x):
+            self.times += 1
+            return super().forward(x)[: self.times]
+
+    m = torch.nn.Sequential(torch.nn.Linear(6, 6), Grows(6, 6), torch.nn.Linear(6, 6))
+    wrong = copy.deepcopy(m)
+    wrong[2].weight.data.mul_(1.5)
+    recorded(wrong, folder + "/c.h5", torch.randn(4, 6))
+    with Candidate(folder + "/c.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        assert [x["name"] for x in r.unjudged] == ["1"] and "edges" in r.unjudged[0]["why"], r.unjudged
+        replayed.write(r, folder + "/r.h5")
+    assert [x["name"] for x in any_judge.judge(folder + "/c.h5", folder + "/r.h5") if x["wrong"]] == ["2"]
+
+
+@test
+def weights_that_transformers_keeps_in_float32_are_so_in_the_floor(folder):
+    m, inputs = MODELS["deepseek_v3"]()
+    m.save_pretrained(folder + "/m")
+    formats = lambda x: {n: t.dtype for n, t in [*x.named_parameters(), *x.named_buffers()]}
+    for dtype in (torch.bfloat16, torch.float16):
+        loaded = T.DeepseekV3ForCausalLM.from_pretrained(folder + "/m", dtype=dtype).eval()
+        assert len(set(formats(loaded).values())) == 2
+        assert formats(converted(copy.deepcopy(m), dtype)) == formats(loaded)
+    for c in (loaded, copy.deepcopy(m).half()):  # which has no such weights
+        recorded(c, folder + "/c.h5", inputs(0)["input_ids"], force=True, weights=False)
+        with Candidate(folder + "/c.h5") as cand:
+            floor, own = formats(Models(m, cand).get(torch.float16)), formats(c)
+            assert [n for n, _ in c.named_parameters() if floor[n] != own[n]] == []
+
+
+class Prefixed(torch.nn.Module):
+    """A body whose layers have more rows than the call has ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed_tokens, self.layers = torch.nn.Embedding(40, 6), torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, input_ids):
+        x = self.embed_tokens(input_ids)
+        x = torch.cat([x[:, :1] * 0.5, x], 1)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@test
+def layers_with_other_rows_than_the_call_has_ids_are_judged(folder):
+    whisper, inputs = MODELS["whisper"]()  # the call of its decoder, of several inputs, has no ids
+    for i, (m, given) in enumerate(((shaken(Prefixed()), dict(input_ids=torch.arange(3, 9)[None])),
+                                    (whisper, inputs(0)))):
+        path = f"{folder}/c{i}.h5"
+        with torch.no_grad(), vernier_parity.record(m, path, functions="all", weights=False):
+            m(**given)
+        with vernier_parity.open(path) as rec:
+            assert "layer0.output" in rec.names(), rec.names()
+        assert vernier_parity.explain(m, path, f"{folder}/r{i}.txt", program=sys.argv[1]) == 0
+
+
+class Noisy(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.b(torch.nn.functional.dropout(self.a(x), 0.5) * (1 + torch.rand([])))
+
+
+@test
+def random_numbers_of_another_state_are_not_judged(folder):
+    """What is computed from them is."""
+    m = shaken(Noisy())
+    for wrong in (0, 1):
+        c = copy.deepcopy(m)
+        c.b.weight.data.mul_(1 + wrong)
+        torch.manual_seed(5)
+        recorded(c, f"{folder}/c{wrong}.h5", torch.randn(4, 6), functions="all", weights=False)
+        torch.manual_seed(17)  # whose two draws are near to each other
+        report = f"{folder}/r{wrong}.json"
+        done = vernier_parity.explain(m, f"{folder}/c{wrong}.h5", report, program=sys.argv[1],
+                                      options=["--format", "json"])
+        with open(report, encoding="utf-8") as f:
+            said = json.load(f)
+        assert done == wrong and said["origins"] == ["b"][:wrong], (done, said["origins"])
+
+
+@test
+def a_gelu_of_negative_numbers_may_cancel(folder):
+    m, x = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False), torch.nn.GELU()), torch.zeros(20000, 4)
+    m[0].weight.data.copy_(torch.eye(4))
+    x[:1000] = torch.linspace(-6, -2, 4000).reshape(-1, 4)  # few, or they would be the floor
+    for dtype in (torch.float32, torch.bfloat16):
+        with torch.backends.mkldnn.flags(enabled=False):
+            recorded(copy.deepcopy(m).to(dtype), folder + "/c.h5", x.to(dtype), force=True)
+        with Candidate(folder + "/c.h5") as cand:
+            replayed.write(Replay(Models(m, cand), cand), folder + "/r.h5", force=True)
+        found = any_judge.judge(folder + "/c.h5", folder + "/r.h5")
+        assert not [q for q in found if q["wrong"]], (dtype, [(q["name"], q["ratio"]) for q in found])
+
+
+class Least(torch.nn.Module):
+    """Masks with the least number of its own format, in float32, as CANINE does."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x, mask):
+        y = self.a(x)
+        mask = (1.0 - mask.float()) * torch.finfo(y.dtype).min
+        return self.b((y + mask).softmax(-1).to(y.dtype))
+
+
+@test
+def what_the_reference_has_no_number_for_is_not_judged(folder):
+    m = shaken(Least())
+    recorded(m, folder + "/c.h5", torch.randn(4, 6), torch.ones(4, 6, dtype=torch.int64))
+    with Candidate(folder + "/c.h5") as cand:
+        replayed.write(Replay(Models(m, cand), cand), folder + "/r.h5")
+    with h5py.File(folder + "/r.h5") as f:
+        (left,) = map(json.loads, f["replay/unjudged"])
+        assert left["name"] == "b" and "NaN" in left["why"], left
+    assert not [x for x in any_judge.judge(folder + "/c.h5", folder + "/r.h5") if x["wrong"]]
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+class Thrice(torch.nn.Module):
+    """Calls one block three times, as looped models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(self.block(self.block(x)))
+
+
+@test
+def an_extra_operation_in_a_module_that_is_called_again_moves_no_other_call(folder):
+    m = shaken(Thrice())
+    c = copy.deepcopy(m)
+    c.block.register_forward_hook(lambda m, a, o: o + a[0])
+    recorded(c, folder + "/c.h5", torch.randn(4, 6), functions="all")
+    with Candidate(folder + "/c.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        lost = [row["out"][0] for i, row in enumerate(cand.rows) if i not in r.fine.pairs]
+        assert lost == ["block.add.1", "block@1.add.1", "block@2.add.1"], lost
+        for i, j in r.fine.pairs.items():
+            assert cand.rows[i]["out"] == r.fine.rows[j]["out"], (cand.rows[i], r.fine.rows[j])
+
+
 class Sums(torch.nn.Module):
     """Adds terms that cancel, from the first or from the last on."""
 

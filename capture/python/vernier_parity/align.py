@@ -11,13 +11,14 @@ from typing import Any, Dict, FrozenSet, List, Sequence, Set, Tuple
 
 from .rows import Row
 
-Key = Tuple[int, str]  # (step, path)
+Key = Tuple[int, str, int]  # (step, path, turn)
 
 
 def align(a: Sequence[Row], b: Sequence[Row]) -> Dict[int, int]:
     """Indices of rows of a -> indices of rows of b."""
     pairs: Dict[int, int] = {}
-    groups_a, groups_b = _groups(a), _groups(b)
+    alike = _turns(a).items() & _turns(b).items()
+    groups_a, groups_b = _groups(a, alike), _groups(b, alike)
     readers_a, readers_b = _readers(a), _readers(b)
     for key, x in groups_a.items():
         y = groups_b.get(key, [])
@@ -63,13 +64,23 @@ def _sources(rows: Sequence[Row], numbers: Dict[int, int]) -> List[FrozenSet[Any
     return out
 
 
-def _groups(rows: Sequence[Row]) -> Dict[Key, List[int]]:
-    out: Dict[Key, List[int]] = defaultdict(list)
+def _turns(rows: Sequence[Row]) -> Dict[Tuple[int, str], int]:
+    """By (step, path) of a module that is no leaf: the last of its calls."""
+    out: Dict[Tuple[int, str], int] = {}
+    for r in rows:
+        if not r.get("leaf"):
+            out[r["step"], r["path"]] = max(r.get("turn", 0), out.get((r["step"], r["path"]), 0))
+    return out
+
+
+def _groups(rows: Sequence[Row], alike: Set[Any]) -> Dict[Key, List[int]]:
+    """alike: items of _turns() that both plans have: then each call of the module is a group."""
+    last, out = dict(alike), defaultdict(list)  # type: ignore[var-annotated]
     for i, r in enumerate(rows):
         if r["op"] == "result":
-            out[r["step"], "/" + r["out"][0]].append(i)  # results are known by name
+            out[r["step"], "/" + r["out"][0], 0].append(i)  # results are known by name
         elif not r.get("cast"):
-            out[r["step"], r["path"]].append(i)
+            out[r["step"], r["path"], r.get("turn", 0) if (r["step"], r["path"]) in last else 0].append(i)
     return out
 
 

@@ -41,6 +41,7 @@ class Alternatives:
         self.found: Set[Tuple[str, str, str]] = set()
         self.seen = 0
 
+    @torch.no_grad()
     def of(self, j: Judged) -> Tuple[List[Alternative], int]:
         """(the nearest alternatives, how many were tried) of a result."""
         r, fine = self.r, Again(self.r.fine.trace, self.given, j.node)

@@ -172,15 +172,6 @@ class Disk(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
     # ---- helpers -------------------------------------------------------------------------------
 
     def _name(self) -> None:

@@ -146,10 +146,10 @@ _QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
     *_QWEN3[3:13],
     Row("attn_context", "token head dim", "head", "attention"),
     Row("attn_gated", "token head dim", "head", "gated", module="self_attn.o_proj", how="in"),
-    *_QWEN3[14:],
+    *_LLAMA[12:],
 ]
 _GEMMA3_TEXT: List[Row] = [
-    *_GEMMA2[:5],
+    *_LLAMA[:5],
     Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm", how="heads"),
     Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm", how="heads"),
     *_GEMMA2[5:],
@@ -164,13 +164,11 @@ _MIXTRAL: List[Row] = [
     Row("output", "token hidden", "hidden", "add", module=""),
 ]
 _OLMOE: List[Row] = [
-    *_MIXTRAL[:5],
-    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
-    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
-    *_MIXTRAL[5:],
+    *_QWEN3[:17],
+    *_MIXTRAL[15:],
 ]
 _GPT_OSS: List[Row] = [
-    *_MIXTRAL[:15],
+    *_LLAMA[:15],
     Row("router_logits", "token expert", "expert", "linear", module="mlp.router"),
     Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.router", how="2"),
     Row("router_weights", "token slot", "slot", "route", module="mlp.router", how="1"),
@@ -178,10 +176,7 @@ _GPT_OSS: List[Row] = [
 ]
 _QWEN3_5_MOE_TEXT_LINEAR_ATTENTION: List[Row] = [
     *_QWEN3_5_TEXT_LINEAR_ATTENTION[:21],
-    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
-    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.gate", how="2"),
-    Row("router_weights", "token slot", "slot", "route", module="mlp.gate", how="1"),
-    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    *_MIXTRAL[15:19],
     Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
     Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.gate_proj"),
     Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.up_proj"),
@@ -196,21 +191,7 @@ _QWEN3_5_MOE_TEXT_LINEAR_ATTENTION: List[Row] = [
 ]
 _QWEN3_5_MOE_TEXT_FULL_ATTENTION: List[Row] = [
     *_QWEN3_5_TEXT_FULL_ATTENTION[:20],
-    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
-    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.gate", how="2"),
-    Row("router_weights", "token slot", "slot", "route", module="mlp.gate", how="1"),
-    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
-    Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
-    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.gate_proj"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.up_proj"),
-    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.shared_expert.act_fn"),
-    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.shared_expert.down_proj", how="in"),
-    Row("shared_expert_out", "token hidden", "hidden", "linear", module="mlp.shared_expert.down_proj"),
-    Row("shared_expert_gate", "token slot", "shared_gate", "linear", module="mlp.shared_expert_gate"),
-    Row("shared_expert_weight", "token slot", "shared_gate", "act"),
-    Row("shared_expert_gated", "token hidden", "hidden", "combine"),
-    Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
-    Row("output", "token hidden", "hidden", "add", module=""),
+    *_QWEN3_5_MOE_TEXT_LINEAR_ATTENTION[21:],
 ]
 _DEEPSEEK_V2_DENSE: List[Row] = [
     Row("input", "token hidden", "hidden", ""),

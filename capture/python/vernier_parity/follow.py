@@ -132,6 +132,9 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
     refuse_compiled(model, path)
     said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
                                 model_class=f"{type(model).__module__}.{type(model).__qualname__}")
+    wide = sum(t.dtype == torch.float32 for t in (*model.parameters(), *model.buffers()))
+    if wide:
+        said["float32_weights"] = wide
     home = type(model).__module__.partition(".")[0]
     if home in ("transformers", "diffusers", "timm"):
         said["engine_version"] = f"{home} {importlib.import_module(home).__version__}"

@@ -40,8 +40,8 @@ class NodeRecorder(Recorder):
 
     @alone
     def put_result(self, name: str, t: Any, op: str, order: int, axes: str) -> bool:
-        """Record the result of a node. axes: those of a checkpoint that has them. Returns False if a file cannot hold
-        it: no numbers, or integers above 32 bits."""
+        """Record the result of a node. axes: those of a checkpoint that has them, unless its tokens are others than
+        the step's. Returns False if a file cannot hold it: no numbers, or integers above 32 bits."""
         self._going_on(name)
         if not t.numel():
             return False
@@ -49,6 +49,9 @@ class NodeRecorder(Recorder):
             a, word = stored(storable(t))
         except RecordingError:
             return False
+        ids, words = self._step_ids[-1], axes.split()
+        if ids is not None and "token" in words and a.shape[words.index("token")] != ids.shape[1]:
+            axes = ""
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=order, op=op[:31], axes=axes or None, dtype=word if word in SAID else None, digest=digest_of(a))
         self._keep(name, a, word, facts)

@@ -14,14 +14,13 @@ from .tracer import Node, Trace
 LEAST_NUMBERS = 10.0  # that carry the difference: one number proves nothing
 MOST_SIGMAS = 3.0  # that one number counts: of very small ones a rounding is far less than any kernel's error
 MOST_ERROR = 0.5  # a share with a larger standard error says nothing
-DIGITS = {torch.bfloat16: 7, torch.float16: 10, torch.float32: 23, torch.float64: 52}
 
 
 def of_node(trace: Trace, n: Node, out: List[Any], again: Callable[[Call], List[Any]], cand: Any,
             floor: Optional[Any]) -> List[Dict[str, Any]]:
     """The shares of the small variants in the error of a node's first result. again: computes the node by another
     call; floor: what the model in the candidate's format gives."""
-    if not out[0].is_floating_point() or cand.shape != out[0].shape or cand.dtype not in DIGITS:
+    if not out[0].is_floating_point() or cand.shape != out[0].shape or not cand.is_floating_point():
         return []
     seen: List[Any] = []
 
@@ -49,7 +48,7 @@ class Error:
         f = torch.zeros_like(a)
         if floor is not None and floor.numel() == a.numel():
             f = floor.double().cpu().reshape(a.shape) - a
-        ulp = torch.ldexp(torch.ones_like(a), torch.frexp(a)[1] - 1 - DIGITS[cand.dtype])
+        ulp = torch.ldexp(torch.full_like(a, torch.finfo(cand.dtype).eps), torch.frexp(a)[1] - 1)
         e, w = cand.double() - a, 1 / (ulp ** 2 / 12 + f ** 2 + 1e-300)
         self._known = e.isfinite() & f.isfinite()
         self._e, self._f, self._w = (torch.where(self._known, t, 0.0) for t in (e, f, w))

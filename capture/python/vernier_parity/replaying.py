@@ -93,6 +93,7 @@ class Replay:
         self.moved = moved(cand.rows, self.fine.rows, self.fine.pairs)  # judged, but not given to others
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
+        self.given_alone: List[Judged] = []  # of these, those that others may be computed from
         self._select()
         if not self.judged:
             first = self.unjudged[0] if self.unjudged else dict(name="nothing", why="nothing is recorded")
@@ -106,10 +107,13 @@ class Replay:
         self.floor, self.undecided = self.undecided_floor(before)
         self.projections = {k: v for k, v in self.projections.items() if before.get(k) is self.floor.get(k)
                             or torch.equal(before[k], self.floor[k])}
+        for k, t in [*self.expected.items()]:  # a mask of float64's least number, times 0 in float32
+            if bool(t.isnan().any()) and not bool(self.floor.get(k, t).isnan().any()):
+                self.failed[k[0]] = "the reference makes NaN there, the model in the candidate's format does not"
+                del self.expected[k]
 
     def _select(self) -> None:
         loose = _strange_constants(self.fine, self.coarse)
-        wrong = set(self.fine.run.not_reproduced)
         for i, r in enumerate(self.cand.rows):
             held = [(j, name) for j, name in enumerate(r["out"]) if (r["step"], name) in self.cand.held]
             if not held:
@@ -117,8 +121,8 @@ class Replay:
             fine, coarse = self.fine.node(i), self.coarse.node(i)
             why = ("the reference has no such operation there" if fine is None else
                    "the reference in the candidate's format has no such operation there" if coarse is None else
-                   "nobody has written this memory" if fine.empty else fine.blind or
-                   "its bits do not follow from the plan's edges" if fine.name in wrong else
+                   "nobody has written this memory" if fine.empty else
+                   "it draws random numbers" if fine.random is not None else fine.blind or
                    ("it reads a value made where the recorder does not see it, which differs between runs"
                     if fine.index in loose else ""))
             whole = fine is not None and coarse is not None and all(
@@ -126,12 +130,10 @@ class Replay:
                 self.cand.shape(r["step"], name) == _shape(fine.outs[j]) == _shape(coarse.outs[j]) for j, name in held)
             if not why and not whole:
                 why = "the reference's result has another shape"
-            for j, name in held:
-                if why:
-                    self.unjudged.append(dict(step=r["step"], name=name, why=why))
-                else:
-                    assert fine is not None
-                    self.judged.append(Judged(i, j, name, fine.index))
+            if why:
+                self.unjudged += [dict(step=r["step"], name=name, why=why) for _, name in held]
+            if fine is not None and whole and not fine.empty:
+                (self.given_alone if why else self.judged).extend(Judged(i, j, name, fine.index) for j, name in held)
 
     # ---- computing -----------------------------------------------------------------------------
 
@@ -139,7 +141,7 @@ class Replay:
         """The candidate's results as those of the side's nodes; a node is given if all that others read of it is."""
         out: Given = {}
         held: Dict[int, Dict[int, str]] = {}
-        for j in self.judged:
+        for j in (*self.judged, *self.given_alone):
             if j.row not in self.moved and (self.cand.rows[j.row]["step"], j.name) not in without:
                 held.setdefault(j.row, {})[j.out] = j.name
         for row, names in held.items():
@@ -211,15 +213,15 @@ class Replay:
     def extra(self) -> Dict[int, List[str]]:
         """By judged row: the candidate's unrecorded operations behind it that the reference lacks."""
         names = {(r["step"], name): i for i, r in enumerate(self.cand.rows) for name in r["out"]}
-        judged = {j.row for j in self.judged}
+        held = {j.row for j in (*self.judged, *self.given_alone)}
         out: Dict[int, List[str]] = {}
-        for row in judged:
+        for row in {j.row for j in self.judged}:
             seen, todo, found = {row}, [row], []
             while todo:
                 r = self.cand.rows[todo.pop()]
                 for x in r["in"]:
                     w = names.get((r["step"] - int(x.get("back", 0)), x.get("from")))
-                    if w is None or w in seen or w in judged:
+                    if w is None or w in seen or w in held:
                         continue
                     seen.add(w)
                     todo.append(w)
@@ -229,9 +231,9 @@ class Replay:
         return out
 
     def settings(self) -> List[Dict[str, Any]]:
-        """The settings of aligned nodes, and of modules, that differ."""
+        """The settings of aligned nodes that read the same, and of modules, that differ."""
         found = []
-        for i, j in sorted(self.fine.pairs.items()):
+        for i, j in sorted((i, j) for i, j in self.fine.pairs.items() if i not in self.moved):
             a, b = self.cand.rows[i], self.fine.rows[j]
             found += [dict(name=a["out"][0], step=a["step"], **x) for x in different(a, b)]
         own = {r["path"]: r for r in plan.modules_of(self.fine.trace.model)}

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import json
 import os
+import re
 from typing import Any, Callable, Dict, List, Optional
 
 import torch
@@ -43,14 +44,16 @@ class Models:
     def __init__(self, source: Any, cand: Candidate, offload: bool = False) -> None:
         self.source = source
         self.shelf = Shelf(os.path.dirname(cand.path)) if offload else None
-        self.word = str((cand.like or cand).run.get("model_class", "")).rpartition(".")[2]
+        run = (cand.like or cand).run
+        self.word, self.plain = str(run.get("model_class", "")).rpartition(".")[2], "float32_weights" not in run
 
     def get(self, dtype: Any) -> Any:
         if isinstance(self.source, torch.nn.Module):
             own = self.source.parameters() if self.shelf else ()
             memo = {id(p): torch.nn.Parameter(self.shelf.put(p.data.to(dtype) if p.is_floating_point() else p.data),
                                               False) for p in own}
-            model = converted(copy.deepcopy(self.source, memo), dtype, self.shelf)
+            model = converted(copy.deepcopy(self.source, memo), dtype, self.shelf,
+                              self.plain and dtype != torch.float64)
         else:
             model = self._load(os.fspath(self.source), dtype)
         if dtype == torch.float64 and hasattr(model, "set_experts_implementation"):
@@ -94,13 +97,19 @@ class Models:
         return converted(model, dtype, self.shelf) if dtype == torch.float64 else model
 
 
-def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None) -> Any:
-    """The module in another format, as from_pretrained makes it: buffers that are not saved, such as rotary
-    frequencies, stay as they are in transformers' models. shelf: where its weights are to lie."""
+def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None, plain: bool = False) -> Any:
+    """The module in another format, as from_pretrained makes it: in transformers' models, buffers that are not saved,
+    such as rotary frequencies, stay as they are, and some weights, of routers for one, are float32. shelf: where its
+    weights are to lie; plain: no weight is float32 if others have 16 bits."""
     keep = {}
     if hasattr(model, "get_input_embeddings"):
-        saved = set(model.state_dict())
+        saved = model.state_dict()
         keep = {n: b.clone() for n, b in model.named_buffers() if n not in saved}
+        if hasattr(model, "_get_dtype_plan") and not plain:
+            # code that widens what it multiplies with them names float32, also in float64
+            plan = model._get_dtype_plan(torch.bfloat16 if dtype == torch.float64 else dtype)
+            wide = [k.replace("*", ".*") for k in plan]
+            keep.update({n: t.float() for n, t in saved.items() if any(re.search(k, n) for k in wide)})
         if hasattr(model, "set_attn_implementation"):
             try:
                 model.set_attn_implementation("eager")
@@ -110,9 +119,9 @@ def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None) -> Any:
         model._apply(lambda t: shelf.put(t.to(dtype)) if t.is_floating_point() else t)
     else:
         model = model.to(dtype)
-    for n, b in keep.items():
+    for n, t in keep.items():
         owner, _, name = n.rpartition(".")
-        setattr(model.get_submodule(owner), name, b)
+        getattr(model.get_submodule(owner), name).data = shelf.put(t) if shelf else t
     return model
 
 

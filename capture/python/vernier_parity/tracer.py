@@ -7,6 +7,7 @@ A step is a call of the model, or of one of its modules, outside every other suc
 """
 
 import collections
+import copy
 import dataclasses
 import functools
 import math
@@ -268,13 +269,16 @@ class Trace(TorchFunctionMode):
         return n, before
 
     def _with_lists(self, x: Any) -> Any:
-        """The arguments, with a Listed for each list that was read of a tensor: an edge."""
+        """The arguments, with a Listed for each list that was read of a tensor: an edge. A cache keeps its length."""
         if isinstance(x, list):
             _, said, ref = self._lists.get(id(x), (x, "", None))
             if ref is not None and repr(x) == said:
                 return Listed(ref)
         if type(x) in (list, tuple):
             return type(x)(self._with_lists(y) for y in x)
+        if self.keep and hasattr(x, "get_seq_length"):
+            length, x = int(x.get_seq_length()), copy.copy(x)
+            x.get_seq_length = lambda *layer: length
         return {k: self._with_lists(y) for k, y in x.items()} if type(x) is dict else x
 
     def _end(self, n: Node, before: List[Tuple[Any, int]], out: Any) -> None:

@@ -10,7 +10,6 @@ All comes from the plan that VERNIER records of each trained fixture, and of tin
 that of the module mlp.up_proj of a layer: what its operation makes is what the module returns, and what an operation
 with a weight reads, its module takes. --write prints both.
 """
-import difflib
 import glob
 import json
 import os
@@ -271,22 +270,26 @@ def family_of(vernier, directory):
         [r for _, r in rows[last + 1:]]
 
 
-def as_list(rows, known, indent=""):
+def as_list(rows, known):
     """A list of rows as Python; runs of rows that a list before it has, too, are taken from that."""
-    best = max(known, key=lambda k: sum(m.size for m in same(known[k], rows)), default=None)
-    runs = [m for m in same(known[best], rows) if m.size > 2] if best else []
     text, at = "", 0
-    for m in [*runs, None]:
-        for row in rows[at:m.b if m else len(rows)]:
-            text += f"{indent}    {row},\n"
-        if m:
-            part = f"{m.a or ''}:{m.a + m.size if m.a + m.size < len(known[best]) else ''}"
-            text, at = text + f"{indent}    *{best}{'' if part == ':' else f'[{part}]'},\n", m.b + m.size
-    return f"[\n{text}{indent}]"
+    while at < len(rows):
+        size, name, first = max(((run_of(rows[at:], of[i:]), name, i) for name, of in known.items()
+                                 for i in range(len(of))), key=lambda x: x[0], default=(0, "", 0))
+        if size > 2:
+            last = first + size
+            part = f"{first or ''}:{last if last < len(known[name]) else ''}"
+            text += f"    *{name}{'' if part == ':' else f'[{part}]'},\n"
+        else:
+            size = 1
+            text += f"    {rows[at]},\n"
+        at += size
+    return f"[\n{text}]"
 
 
-def same(a, b):
-    return difflib.SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+def run_of(a, b):
+    """With how many equal rows two lists begin."""
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def table(vernier):
