@@ -500,28 +500,18 @@ static void weigh_slots(changed_search *s, bool some)
 		weigh_change(s);
 }
 
-/* Any run of slots that are empty, and the one whose emptiness explains most, scaled. work:
- * multiplications for one. */
+/* Any run of slots that are empty. work: multiplications for one. */
 static void weigh_empty(changed_search *s, double work)
 {
-	const int          past = (int)s->x->q->a.past, most = s->x->q->a.output == VN_ATTN_CONTEXT ? 2 : 1;
-	vn_applied_changed scaled = { .of = 0 };
-	double             least = (double)INFINITY;
+	const int past = (int)s->x->q->a.past, most = s->x->q->a.output == VN_ATTN_CONTEXT ? 2 : 1;
 
 	if (work * past * past > MOST_WORK / 8)
 		return;
 	s->now = (vn_applied_changed) { .kind = VN_CHANGED_EMPTY, .slots = VN_SLOTS_RANGE };
 	for (s->now.of = most == 2 ? 0 : 1; s->now.of <= most; s->now.of++)
 		for (s->now.first = 0; s->now.first < past; s->now.first++)
-			for (s->now.n = 1; s->now.n <= past - s->now.first; s->now.n++) {
-				const double left = s->now.of ? error_of_factor(s, 0) : (double)INFINITY;
-				scaled = left < least ? s->now : scaled;
-				least = fmin(left, least);
+			for (s->now.n = 1; s->now.n <= past - s->now.first; s->now.n++)
 				weigh_change(s);
-			}
-	s->now = scaled;
-	if (s->left > VN_LOCAL_LIMIT && scaled.n >= LEAST_FITTED)
-		weigh_factor(s, false);
 }
 
 /* Two blocks whose keys are exchanged, but not their values: to a query that sees both, the reverse

@@ -303,6 +303,8 @@ moved("rope_steps_stretched", SOME, "R5*", lambda pos: pos / 2 if pos.shape[1] =
 moved("rope_steps_stretched_more", SOME, "R5*", lambda pos: pos * 1.25 if pos.shape[1] == 1 else pos, "steps")
 moved("rope_step_stretched", SOME, "R5*", lambda pos: torch.where(pos == 66, pos / 4, pos) if pos.shape[1] == 1
       else pos, "steps")
+moved("rope_steps_stuck", SOME, "R3b.stuck", lambda pos: pos.clamp(max=PROMPT) if pos.shape[1] == 1 else pos, "steps")
+moved("rope_steps_by_two", SOME, "R3b.double", lambda pos: 2 * pos - PROMPT if pos.shape[1] == 1 else pos, "steps")
 moved("rope_token_off", SOME, "", lambda pos: pos + 3 * within(pos, 20, 20))
 moved("rope_token_stretched", SOME, "", lambda pos: pos * (1 - 0.5 * within(pos, 21, 21)))
 moved("rope_run_off", SOME, "", lambda pos: pos - 2 * within(pos, 30, 45))
