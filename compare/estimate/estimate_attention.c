@@ -232,12 +232,6 @@ static const struct {
 	{ VN_FINDING_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },
 	{ VN_FINDING_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
 	{ VN_FINDING_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
-	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
@@ -303,12 +297,32 @@ static double error_of_sink(void *of, double keys)
 	return left_with(x, &edit);
 }
 
+static double error_of_cap(void *of, double cap)
+{
+	tested_attention          *x = of;
+	const vn_applied_attention edit = { .kind = VN_ATTEND_CAP, .number = cap };
+
+	vn_attend_prepare(&x->a, &edit);
+	return left_with(x, &edit);
+}
+
+/* Scores with a cap, or with another one. */
+static void try_cap(tested_attention *x)
+{
+	static const vn_range caps = { 1.0 / 16, 4096, 65, true };
+	vn_trial       h = VN_TRIAL(SCORE_CAP, vn_case_node(x->t), .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_CAP);
+	const vn_least least = vn_search_scale(error_of_cap, x, caps, EDIT_LEAVES * left_with(x, NULL));
+
+	if (isfinite(least.error))
+		vn_fit_digits(x->t, &h, least.x);
+}
+
 /* A sink that probabilities show; estimate_cache.c reads its weight off a context. */
 static void try_sink(tested_attention *x)
 {
 	static const vn_range keys = { 1.0 / 4096, 1 << 20, 65, true };
 
-	if (x->a.output != VN_ATTN_PROBS)
+	if (x->a.output != VN_ATTN_PROBS || x->a.n->w[VN_ATTN_SINKS] >= 0)
 		return;
 	const vn_least least = vn_search_scale(error_of_sink, x, keys, EDIT_LEAVES * left_with(x, NULL));
 	if (isfinite(least.error))
@@ -382,8 +396,8 @@ static bool may_attend_otherwise(const vn_case *t, int node)
 {
 	const vn_node *n = &t->site->plan->node[node];
 
-	return n->op == VN_OP_ATTENTION && n->c.attention.causal && n->w[VN_ATTN_SINKS] < 0 && !t->part &&
-	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
+	return n->op == VN_OP_ATTENTION && n->c.attention.causal && !t->part && t->consumed != VN_CONSUMED_OTHERS &&
+	       !t->x->unmodified.residual.bad;
 }
 
 /* Calls after the first do not see the last tokens. */
@@ -444,6 +458,8 @@ void vn_estimate_attend(vn_case *t)
 		x.y = vn_alloc((size_t)(2 * x.width), sizeof *x.y);
 		x.is = x.y + x.width;
 		try_best(&x);
+		if (!vn_case_answered(t))
+			try_cap(&x);
 		if (!vn_case_answered(t))
 			try_sink(&x);
 		free(x.y);

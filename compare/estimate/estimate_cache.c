@@ -70,8 +70,8 @@ static void pick_queries(keys *x)
 			const double *q = x->a.q + at + x->t->site->first * x->n->c.attention.heads * K;
 			x->error += vn_square_distance(x->is + at, x->own + at, K);
 			for (int64_t j = 0; j < x->S; j++)
-				x->s[(r * x->H + h) * x->S + j] = vn_dot(q, x->a.k + (j * G + key_head(x, x->head[h])) * K, K) *
-				                                  x->n->c.attention.scale;
+				x->s[(r * x->H + h) * x->S + j] = vn_attend_score(
+					x->n, vn_dot(q, x->a.k + (j * G + key_head(x, x->head[h])) * K, K));
 		}
 }
 
@@ -108,7 +108,8 @@ static double error_of(const keys *x, int64_t r, int h)
 {
 	const int     K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads, g = key_head(x, x->head[h]);
 	const double *s = x->s + (r * x->H + h) * x->S;
-	double        top = -(double)INFINITY, sum = 0, dd = 0;
+	const double  sink = x->a.sink[x->head[h]];
+	double        top = sink, sum, dd = 0;
 	int64_t       first, last;
 
 	seen_keys(x, r, &first, &last);
@@ -117,6 +118,7 @@ static double error_of(const keys *x, int64_t r, int h)
 		x->e[j] = from < 0 ? 0 : s[from];
 		top = fmax(top, x->e[j]);
 	}
+	sum = exp(sink - top);
 	for (int64_t j = first; j <= last; j++)
 		sum += x->e[j] = exp(x->e[j] - top);
 	for (int d = 0; d < K; d++) {
@@ -284,7 +286,7 @@ static void fit_padding(keys *x)
 		for (int h = 0; h < x->H; h++) {
 			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + index_of(x, r, h),
 						 *is = x->is + index_of(x, r, h);
-			double E = 0, oo = 0, oi = 0;
+			double E = exp(x->a.sink[x->head[h]]), oo = 0, oi = 0;
 			seen_keys(x, r, &first, &last);
 			for (int64_t j = first; j <= last; j++)
 				E += exp(s[j]);

@@ -5,6 +5,7 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
+#include "compare/trial/attend.h"
 #include "compare/trial/search.h"
 
 #include "libref/base/alloc.h"
@@ -58,9 +59,14 @@ typedef struct changed_steps {
 
 /* ---- a query --------------------------------------------------------------------------------- */
 
-/* The slot whose content slot j has: of an exchange, that at its place in the other block. */
-static int64_t held_by(const vn_applied_changed *c, int64_t j)
+/* The slot whose content slot j has: of an exchange, that at its place in the other block; of
+ * tokens that moved, that of the token which was written here; -1: nothing was. */
+static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int64_t j)
 {
+	const int64_t late = j - (int64_t)c->number;
+
+	if (c->kind == VN_CHANGED_MOVED)
+		return late >= q->prompt && late < q->a.S ? late : j < q->prompt ? j : -1;
 	const int64_t by = c->kind == VN_CHANGED_EXCHANGED ? (int64_t)c->number - c->first : 0;
 
 	return j >= c->first && j < c->first + c->n ? j + by : j >= c->first + by && j < c->first + by + c->n ? j - by : j;
@@ -68,8 +74,8 @@ static int64_t held_by(const vn_applied_changed *c, int64_t j)
 
 static bool is_changed(const changed_query *q, const vn_applied_changed *c, int64_t j)
 {
-	if (c->kind == VN_CHANGED_EXCHANGED)
-		return held_by(c, j) != j;
+	if (c->kind == VN_CHANGED_EXCHANGED || c->kind == VN_CHANGED_MOVED)
+		return held_by(q, c, j) != j;
 	switch (c->slots) {
 	case VN_SLOTS_ALL: return true;
 	case VN_SLOTS_FIRST_CALL: return j < q->prompt;
@@ -123,25 +129,30 @@ static double in_storage(const changed_steps *x, double number)
 static double score(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, int64_t j)
 {
 	const vn_last_query *a = &q->a;
-	const double        *key = vn_last_query_row(a, a->k, c && c->of != 2 ? held_by(c, j) : j, h);
+	const bool           here = c && c->of != 2;
+	const int64_t        held = here ? held_by(q, c, j) : j;
+	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, h);
 
-	if (c && c->of != 2) {
+	if (held < 0)
+		return vn_attend_score(a->n, 0);
+	if (here) {
 		change_row(c, c->number, x->storage, key, a->K, q->row);
 		key = q->row;
 	}
-	return in_storage(x, in_storage(x, vn_dot(a->q + h * a->K, key, a->K)) * a->n->c.attention.scale);
+	return in_storage(x, vn_attend_score(a->n, in_storage(x, vn_dot(a->q + h * a->K, key, a->K))));
 }
 
 /* Writes to q->p the weights of the values of head h. Keys that are twice in the cache count
  * twice. */
 static void weigh(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h)
 {
-	double top = -(double)INFINITY, sum = 0;
+	double top = q->a.sink[h];
 
 	for (int64_t j = q->a.first; j < q->a.S; j++) {
 		q->s[j] = score(x, q, c && is_changed(q, c, j) ? c : NULL, h, j);
 		top = fmax(top, q->s[j]);
 	}
+	double sum = exp(q->a.sink[h] - top);
 	for (int64_t j = q->a.first; j < q->a.S; j++)
 		sum += q->p[j] = exp(q->s[j] - top) * (c && c->kind == VN_CHANGED_TWICE && is_changed(q, c, j) ? 2 : 1);
 	for (int64_t j = 0; j < q->a.S; j++)
@@ -154,8 +165,12 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 
 	memset(y, 0, (size_t)a->K * sizeof *y);
 	for (int64_t j = a->first; j < a->S; j++) {
-		const double *v = vn_last_query_row(a, a->v, j, h);
-		if (c && c->of != 1 && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j)) {
+		const bool    here = c && c->of != 1 && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j);
+		const int64_t held = here && c->kind == VN_CHANGED_MOVED ? held_by(q, c, j) : j;
+		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, h);
+		if (held < 0)
+			continue;
+		if (here) {
 			change_row(c, c->of ? c->number : c->values, x->storage, v, a->K, q->row);
 			v = q->row;
 		}
@@ -255,7 +270,7 @@ static bool open_query(vn_case *t, vn_findings *x, changed_query *q)
 	const vn_step *step;
 
 	*q = (changed_query) { .x = x, .prompt = vn_recording_steps(t->opened->cand, &step) > 1 ? step[1].position : 0 };
-	if (!vn_last_query_open(t, x, &q->a) || !q->a.past || q->a.G > VN_HEADS_MOST || q->a.n->c.attention.cap != 0)
+	if (!vn_last_query_open(t, x, &q->a) || !q->a.past || q->a.G > VN_HEADS_MOST)
 		return false;
 	const size_t S = (size_t)q->a.S, K = (size_t)q->a.K;
 	q->error = vn_alloc_zero((size_t)q->a.G, sizeof *q->error);
@@ -515,6 +530,26 @@ static void weigh_exchanged(changed_search *s, double work)
 	}
 }
 
+/* Tokens of later calls in other slots than their own: farther late than there are such tokens,
+ * none is read. */
+static void weigh_moved(changed_search *s)
+{
+	enum { FARTHEST = 64 };
+	int later = 0;
+	for (int i = 0; i < s->x->n; i++)
+		later = (int)fmax(later, (double)(s->x->q[i].a.S - s->x->q[i].prompt));
+	/* scores and probabilities show keys alone */
+	const int most = s->x->q->a.output == VN_ATTN_CONTEXT ? 2 : 0, from = (int)s->x->q->prompt;
+
+	s->now = (vn_applied_changed) { .kind = VN_CHANGED_MOVED, .slots = VN_SLOTS_LATER };
+	for (s->now.of = 0; s->now.of <= most; s->now.of++)
+		for (int by = from < FARTHEST ? -from : -FARTHEST; by <= later && by <= FARTHEST; by++) {
+			s->now.number = by;
+			if (abs(by) > 1)
+				weigh_change(s);
+		}
+}
+
 /* Slots that no call fills as a whole: blocks of the tokens that all steps find in the cache. */
 static void weigh_blocks(changed_search *s, bool some)
 {
@@ -545,6 +580,8 @@ static void find_change(changed_search *s, bool some, search_in in)
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
+	if (in == IN_NAMED && !some)
+		weigh_moved(s);
 	if (in == IN_BLOCKS)
 		weigh_blocks(s, some);
 	if (in == IN_BLOCKS || (in == TWO_FACTORS && s->x->q->a.output != VN_ATTN_CONTEXT))
@@ -575,17 +612,21 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 {
 	const int     group = q->a.H / q->a.G;
 	const int64_t n = vn_last_query_width(&q->a);
+	const int     moved = c->kind == VN_CHANGED_MOVED ? (int)c->number : 0;
 	vn_trial      h = { .finding = c->kind == VN_CHANGED_SCALED     ? VN_FINDING_CACHE_SCALED
 		                           : c->kind == VN_CHANGED_UNSCALED ? VN_FINDING_CACHE_UNSCALED
 		                           : c->kind == VN_CHANGED_ROUNDED  ? VN_FINDING_CACHE_ROUNDED_SLOTS
 		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
 		                           : c->kind == VN_CHANGED_EMPTY    ? VN_FINDING_CACHE_PART_EMPTY
+		                           : moved                          ? VN_FINDING_NEW_SLOTS_MOVED
 		                                                            : VN_FINDING_CACHE_EXCHANGED,
 		                .node = (int)(q->a.n - t->site->plan->node),
 		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };
 	vn_made       made;
 	bool          all = true;
 
+	if (moved)
+		h.applied = (vn_applied) { .kind = VN_BY_SLOTS, .later = true, .slots = { c->of, moved, false } };
 	if (!vn_last_query_begin(t, q->x, &made))
 		return;
 	for (int g = 0; g < q->a.G; g++)

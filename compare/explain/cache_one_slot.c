@@ -8,6 +8,7 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
+#include "compare/trial/attend.h"
 
 #include "libref/base/alloc.h"
 
@@ -52,11 +53,12 @@ static void attend_query(token_query *q)
 	const int K = q->a.K;
 
 	for (int h = 0; h < q->a.H; h++) {
-		double *s = q->s + h * q->a.S, *p = q->p + h * q->a.S, *y = q->y + h * K, top = -(double)INFINITY, sum = 0;
+		double *s = q->s + h * q->a.S, *p = q->p + h * q->a.S, *y = q->y + h * K, top = q->a.sink[h];
 		for (int64_t j = 0; j < q->a.S; j++) {
-			s[j] = vn_dot(q->a.q + h * K, vn_last_query_row(&q->a, q->a.k, j, h), K) * q->a.n->c.attention.scale;
+			s[j] = vn_attend_score(q->a.n, vn_dot(q->a.q + h * K, vn_last_query_row(&q->a, q->a.k, j, h), K));
 			top = j >= q->a.first ? fmax(top, s[j]) : top;
 		}
+		double sum = exp(q->a.sink[h] - top);
 		for (int64_t j = 0; j < q->a.S; j++)
 			sum += p[j] = j < q->a.first ? 0 : exp(s[j] - top);
 		for (int64_t j = 0; j < q->a.S; j++) {

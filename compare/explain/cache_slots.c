@@ -10,6 +10,7 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
+#include "compare/trial/attend.h"
 #include "compare/trial/trial_apply.h"
 #include "compare/trial/score.h"
 
@@ -39,12 +40,13 @@ typedef struct query_sums {
 	double *e_end, *v_end; /* the same from key j on */
 	double *u;             /* (S + 1, K): sums of the values without weights */
 	double  top, zero;     /* subtracted from scores before exp; exp(0 - top) */
+	double  sink;          /* the exponential that has no key */
 } query_sums;
 
 static void add_up(const vn_last_query *s, int head, query_sums *to)
 {
 	const int K = s->K;
-	double    top = 0;
+	double    top = fmax(s->sink[head], 0);
 
 	to->e[0] = 0;
 	memset(to->v, 0, (size_t)K * sizeof *to->v);
@@ -54,7 +56,7 @@ static void add_up(const vn_last_query *s, int head, query_sums *to)
 		double        dot = 0;
 		for (int d = 0; d < K; d++)
 			dot += s->q[head * K + d] * k[d];
-		to->s[j] = dot * s->n->c.attention.scale;
+		to->s[j] = vn_attend_score(s->n, dot);
 		top = j >= s->first && to->s[j] > top ? to->s[j] : top;
 	}
 	for (int64_t j = 0; j < s->S; j++) {
@@ -68,6 +70,7 @@ static void add_up(const vn_last_query *s, int head, query_sums *to)
 	}
 	to->top = top;
 	to->zero = exp(-top);
+	to->sink = exp(s->sink[head] - top);
 	to->e_end[s->S] = 0;
 	memset(to->v_end + s->S * K, 0, (size_t)K * sizeof *to->v_end);
 	for (int64_t j = s->S; j-- > 0;) {
@@ -93,7 +96,7 @@ static double unseen_error(const vn_last_query *s, const query_sums *m, int head
 {
 	const int     K = s->K;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
-	const double  sum = m->e[a] - m->e[s->first] + m->e_end[b];
+	const double  sum = m->e[a] - m->e[s->first] + m->e_end[b] + m->sink;
 	double        dd = 0;
 
 	for (int i = 0; i < K; i++) {
@@ -111,7 +114,7 @@ static double error_of(const vn_last_query *s, const query_sums *m, int head, co
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
 				  d = r->held >= 0 ? c + n : 0;             /* in the place of a to b */
 	const bool   keys = n && r->held != VN_HOLDS_NO_VALUES; /* other keys are read */
-	const double sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
+	const double sum = m->sink + m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
 	                   (keys && r->held < 0 ? (double)n * m->zero : 0);
 	double dd = 0;
 
@@ -148,7 +151,7 @@ static double probs_error(const vn_last_query *s, const query_sums *m, int head,
 	const double *there = s->is + head * s->S;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
 	const double  gone = r->held == VN_HOLDS_UNSEEN ? 0 : m->zero;
-	double        sum = m->e[a] - m->e[s->first] + m->e_end[b], dd = 0;
+	double        sum = m->sink + m->e[a] - m->e[s->first] + m->e_end[b], dd = 0;
 
 	if (r->held == VN_HOLDS_UNSEEN && !s->single)
 		return (double)INFINITY;

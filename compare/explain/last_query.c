@@ -46,6 +46,7 @@ bool vn_last_query_read(const vn_case *t, vn_last_query *q)
 	for (int i = 0; i < 3; i++)
 		if (!vn_case_input(t, of[i], VN_FINE_WIDTH, &in[i]))
 			return false;
+	q->sink = vn_attend_sinks(t, q->n);
 	q->q = last_rows(&in[0], 1, row);
 	q->k = vn_case_doubles_of(&in[1], 0, keys);
 	q->v = vn_case_doubles_of(&in[2], 0, keys);
@@ -83,7 +84,7 @@ void vn_last_query_try(vn_case *t, vn_trial *h, vn_made *made)
 
 void vn_last_query_close(vn_last_query *q)
 {
-	VN_FREE(q->q, q->is, q->k, q->v);
+	VN_FREE(q->q, q->is, q->k, q->v, q->sink);
 }
 
 int64_t vn_last_query_width(const vn_last_query *q)

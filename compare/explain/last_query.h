@@ -13,6 +13,7 @@ typedef struct vn_last_query {
 	bool           single; /* it is the only query of its call */
 	double        *q, *is; /* (H,K); the candidate's context (H,K), or its scores or probabilities (H,S) */
 	double        *k, *v;  /* (S,G,K) each */
+	double        *sink;   /* (H): the score of each head that has no key; -INFINITY: none */
 } vn_last_query;
 
 /* Is the checkpoint of t an output of a causal attention, and was its last query recorded? Fills *q

@@ -30,8 +30,15 @@ void vn_sentence_new_slots(const vn_sentence *s)
 		                                   { "values of tokens after the first call", "values of the newest tokens" } };
 	const vn_applied_slots  *c = &s->h->applied.slots;
 
+	const vn_step *step;
+	const int64_t  later = vn_recording_steps(s->opened->cand, &step) > 1
+	                           ? vn_recording_tokens(s->opened->cand, NULL, NULL) - step[1].position
+	                           : 0;
+
 	put_slots(s, what[c->of][c->newest], c->by);
-	vn_text_add(s->text, s->size, ", so a slot that is read was never written");
+	/* as many late as there are such tokens, none is read */
+	vn_text_add(s->text, s->size, "%s, so a slot that is read was never written",
+	            c->by > 1 && c->by >= later ? " or farther" : "");
 }
 
 void vn_sentence_exchanged_blocks(const vn_sentence *s)
@@ -103,6 +110,17 @@ void vn_sentence_cache(const vn_sentence *s)
 		       c, a, k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
+void vn_sentence_cap(const vn_sentence *s)
+{
+	const vn_node *n = &s->p->node[s->h->node];
+	const double   cap = s->h->applied.attend.number, unscaled = n->c.attention.cap * n->c.attention.scale;
+
+	if (unscaled != 0 && fabs(cap / unscaled - 1) < 0.01) /* of three digits */
+		VN_PUT(s, "scores are capped before they are scaled");
+	else
+		VN_PUT(s, "scores capped: %g tanh(score / %g)", cap, cap);
+}
+
 void vn_sentence_stale(const vn_sentence *s)
 {
 	VN_PUT(s, VN_FORM(C5_STALE), -vn_trial_constant(s->h, "ahead"));
@@ -116,9 +134,9 @@ void vn_sentence_state(const vn_sentence *s)
 	case VN_STATE_EARLIER:
 		VN_PUT(s, VN_FORM(G19_EARLIER), o->calls, o->calls > 1 ? "s" : "", o->calls > 1 ? "ones are" : "one is");
 		break;
-	case VN_STATE_FIRST: VN_PUT(s, VN_FORM(G19_FIRST)); break;
+	case VN_STATE_FIRST: VN_PUT(s, VN_TITLE(G19_FIRST)); break;
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
-	case VN_STATE_AGAIN: VN_PUT(s, VN_FORM(G19_AGAIN)); break;
+	case VN_STATE_AGAIN: VN_PUT(s, VN_TITLE(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
 	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
 	case VN_STATE_USUAL: break;
@@ -162,6 +180,7 @@ void vn_sentence_changed(const vn_sentence *s)
 		break;
 	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
 	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;
+	case VN_CHANGED_MOVED: break; /* VN_FINDING_NEW_SLOTS_MOVED says it */
 	case VN_CHANGED_EXCHANGED: VN_PUT(s, VN_FORM(C4_TWO), whose, (int)c->number, (int)c->number + c->n - 1); break;
 	}
 }

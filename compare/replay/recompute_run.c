@@ -101,33 +101,56 @@ static void place_call(const run *r, node_calls *k, int64_t position, int64_t to
 	k->a.ids = ids + position;
 	k->a.begins = r->p->site.begins + position;
 	k->a.past = position;
+	k->a.prompt = position > 0 ? r->p->step->tokens : 0;
 	k->a.tokens = tokens;
 	for (int i = 0; i < k->n->n_in; i++)
 		k->a.in[i] = (const char *)k->in[i] + (size_t)(position * k->row[i]) * r->w->size;
 }
 
-/* Prepares the call for a step. If the node keeps other rows than it reads, puts together the kept
- * rows of earlier calls and this call's own. */
-static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
-{
-	const vn_step *s = &r->p->step[step];
-	vn_status      st = VN_OK;
+/* A call of a step. */
+typedef struct call_place {
+	int     step;
+	int64_t position, tokens;
+} call_place;
 
-	place_call(r, k, s->position, k->few ? k->few : s->tokens);
+static call_place whole_step(const run *r, int step)
+{
+	return (call_place) { step, r->p->step[step].position, r->p->step[step].tokens };
+}
+
+/* Prepares the call. If the node keeps other rows than it reads, puts together the kept rows of
+ * earlier calls and this call's own. */
+static vn_status prepare_call(run *r, node_calls *k, call_place c, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	place_call(r, k, c.position, k->few ? k->few : c.tokens);
 	for (int i = 0; !st && i < k->n->n_state; i++) {
 		const int from = r->plan->state[k->n->state[i]].input;
 		if (from < 0 || k->n->state[i] != k->keep.state)
 			continue;
-		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
+		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)c.position * row;
 		memcpy(k->kept[i], k->in[k->keep.input], past);
-		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
-		for (int j = step - 1; !st && j > 0 && k->keep.rope >= 0; j--) /* once for every call since */
+		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)c.tokens * row);
+		for (int j = c.step - 1; !st && j > 0 && k->keep.rope >= 0; j--) /* once for every call since */
 			st = vn_eval_rotate_rows(
 				r->plan, k->keep.rope,
 				(vn_args) { .policy = k->a.policy, .threads = k->a.threads, .tokens = r->p->step[j].position },
 				k->kept[i], err);
 	}
 	return st;
+}
+
+/* If the node keeps other rows than it reads, the call from `position` on, of several that were
+ * joined to one step. */
+static call_place call_in_step(const run *r, const node_calls *k, int step, int64_t position)
+{
+	const int64_t *begins = r->p->site.begins, end = r->p->step[step].position + r->p->step[step].tokens;
+	int64_t        to = position < end ? position + 1 : position;
+
+	while (to < end && to > position && (k->keep.state < 0 || k->few || begins[to] == begins[position]))
+		to++;
+	return (call_place) { step, position, to - position };
 }
 
 /* Did the candidate record all states that the node has before this step? */
@@ -257,8 +280,11 @@ static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *e
 		const bool other = r->p->other && i == r->p->when && k->n == &r->plan->node[target];
 		if (k->fixed && (st = other ? take_other(r, k, i, x, err) : take_states(r, k, i, err)))
 			break;
-		if (!(st = prepare_call(r, k, i, err)))
-			st = run_node(r, k, (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
+		const vn_step *s = &r->p->step[i];
+		for (call_place c = call_in_step(r, k, i, s->position); !st && c.tokens > 0;
+		     c = call_in_step(r, k, i, c.position + c.tokens))
+			if (!(st = prepare_call(r, k, c, err)))
+				st = run_node(r, k, (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
 	return st;
 }
@@ -342,7 +368,7 @@ static vn_status rows_of(run *r, node_calls *k, int slot, void *out, vn_error *e
 	const vn_recompute *p = r->p;
 	const int64_t       S = p->site.tokens, heads = k->n->c.attention.heads,
 				  first = p->site.first - p->step[p->when].position;
-	const vn_status st = prepare_call(r, k, p->when, err);
+	const vn_status st = prepare_call(r, k, whole_step(r, p->when), err);
 	int             bad = 0;
 
 	if (st)
@@ -446,7 +472,7 @@ static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, 
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: its operation keeps no such state",
 		               r->plan->value[r->p->site.target].name);
 	if (s->input >= 0) {
-		if ((st = prepare_call(r, k, r->p->when, err)))
+		if ((st = prepare_call(r, k, whole_step(r, r->p->when), err)))
 			return st;
 		*out = vn_alloc(n, 1);
 		memcpy(*out, k->a.state[i], n);

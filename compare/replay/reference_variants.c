@@ -28,7 +28,7 @@ int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 	switch (n->op) {
 	case VN_OP_LINEAR: return (policy.products && in_blocks(n)) || (n->c.linear.ranks && is_narrow(storage));
 	case VN_OP_DELTA_RULE: /* the chunked form computes no mistakes */
-		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.transposed && !n->x.delta.restart &&
+		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.kept && !n->x.delta.restart &&
 		       !n->x.delta.forgets;
 	case VN_OP_ATTENTION: return is_narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */

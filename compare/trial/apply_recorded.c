@@ -26,9 +26,9 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
  * none. */
 static int64_t token_in_slot(const vn_applied_slots *c, int64_t j, int64_t from, int64_t S)
 {
-	if (c->by < 0)
-		return j < from + c->by ? j : j - c->by < S ? j - c->by : -1;
-	return j < from ? j : j >= from + c->by ? j - c->by : -1;
+	const int64_t written = j - c->by;
+
+	return written >= from && written < S ? written : j < from ? j : -1;
 }
 
 void vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made)

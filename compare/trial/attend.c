@@ -84,6 +84,23 @@ int vn_attend_output(const vn_node *n, int value)
 	return -1;
 }
 
+double vn_attend_score(const vn_node *n, double dot)
+{
+	const double s = dot * n->c.attention.scale, cap = n->c.attention.cap;
+
+	return cap != 0 ? cap * tanh(s / cap) : s;
+}
+
+double *vn_attend_sinks(const vn_case *t, const vn_node *n)
+{
+	const int H = n->c.attention.heads, w = n->w[VN_ATTN_SINKS];
+	double   *x = vn_alloc((size_t)H, sizeof *x);
+
+	for (int h = 0; h < H; h++)
+		x[h] = w < 0 ? -(double)INFINITY : vn_tensor_number(&t->site->weights[w], h);
+	return x;
+}
+
 bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node)
 {
 	const vn_step *s = vn_case_step(t), *all;
@@ -96,12 +113,13 @@ bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node)
 		                    .one = s && s->position > 0 && s->tokens == 1,
 		                    .prompt = vn_recording_steps(t->opened->cand, &all) > 1 ? all[1].position : 0 };
 	a->output = vn_attend_output(a->n, t->site->target);
+	a->sink = a->output >= 0 ? vn_attend_sinks(t, a->n) : NULL;
 	return a->output >= 0 && read_inputs(a, t);
 }
 
 void vn_attend_close(vn_attend_case *a)
 {
-	VN_FREE(a->q, a->k, a->v, a->s, a->flipped);
+	VN_FREE(a->q, a->k, a->v, a->sink, a->s, a->flipped);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
 	*a = (vn_attend_case) { 0 };
@@ -158,7 +176,8 @@ bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit
 
 	const bool first_call = !a->prompt || a->S <= a->prompt;
 	/* Scores are recorded as they are before the mask and the softmax. */
-	return (k != VN_ATTEND_PADDING || a->padding) && (k != VN_ATTEND_HEADS_FIRST || (!a->later && first_call)) &&
+	return (k != VN_ATTEND_PADDING || a->padding) && (k != VN_ATTEND_SINK || a->n->w[VN_ATTN_SINKS] < 0) &&
+	       (k != VN_ATTEND_HEADS_FIRST || (!a->later && first_call)) &&
 	       (edit->call != VN_OWN_CALLS || a->later || (k == VN_ATTEND_CALLS_UNSEEN && a->one)) && (!of_one || a->one) &&
 	       (!of_softmax || a->output != VN_ATTN_SCORES);
 }
@@ -215,13 +234,9 @@ static double score_key(const vn_attend_case *a, const vn_applied_attention *edi
 		dot += q[d] * k[d];
 		size += fabs(q[d] * k[d]);
 	}
-	dot *= a->n->c.attention.scale;
-	*slack = SCORE_SLACK * size * fabs(a->n->c.attention.scale);
-	if (a->n->c.attention.cap != 0)
-		dot = a->n->c.attention.cap * tanh(dot / a->n->c.attention.cap);
-	if (edit->kind == VN_ATTEND_CAP)
-		dot = edit->number * tanh(dot / edit->number);
-	return dot;
+	const double scale = a->n->c.attention.scale;
+	*slack = SCORE_SLACK * size * fabs(scale);
+	return edit->kind == VN_ATTEND_CAP ? edit->number * tanh(dot * scale / edit->number) : vn_attend_score(a->n, dot);
 }
 
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
@@ -295,9 +310,10 @@ static bool softmax_scores(const head_query *x, int64_t asked)
 	const vn_applied_attention *e = x->edit;
 	const double               *s = x->a->s;
 	double                     *p = x->a->p, sum = 0;
-	double        top = e->kind == VN_ATTEND_SINK ? e->number : e->kind == VN_ATTEND_FROM_ZERO ? 0 : -(double)INFINITY;
-	const int64_t n = x->n + x->padding;
-	bool          may, yes = false;
+	const double                sink = e->kind == VN_ATTEND_SINK ? e->number : x->a->sink[x->h];
+	double                      top = e->kind == VN_ATTEND_FROM_ZERO ? fmax(sink, 0) : sink;
+	const int64_t               n = x->n + x->padding;
+	bool                        may, yes = false;
 
 	for (int64_t j = 0; j < n; j++)
 		top = fmax(top, s[j]);
@@ -307,7 +323,7 @@ static bool softmax_scores(const head_query *x, int64_t asked)
 		sum += e->kind == VN_ATTEND_FROM_ZERO ? z : p[j];
 		yes = yes || (may && j == asked);
 	}
-	sum += e->kind == VN_ATTEND_SINK ? exp(e->number - top) : e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0;
+	sum += exp(sink - top) + (e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0);
 	sum = round_either_way(sum, x->loose * sum, e->sum, x->a->flipped[n], &may);
 	for (int64_t j = 0; j < n; j++)
 		p[j] /= sum;

@@ -9,6 +9,7 @@ typedef struct vn_attend_case {
 	const vn_node *n;          /* VN_OP_ATTENTION */
 	int            output;     /* the slot of its output that is the checkpoint */
 	double        *q, *k, *v;  /* (S,H,K)  (S + padding,G,K) each */
+	double        *sink;       /* (H): the score without a value of each head; -INFINITY: none */
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
 	const double  *read[3];    /* q, k and v as the edit reads them: these, or as they are */
 	vn_dtype       storage;    /* the format into which the engine converts numbers of an 8-bit cache */
@@ -25,11 +26,15 @@ typedef struct vn_attend_case {
 } vn_attend_case;
 
 /* Returns the slot of an attention's output that is this value; -1: it is no such output. */
-int  vn_attend_output(const vn_node *n, int value);
+int     vn_attend_output(const vn_node *n, int value);
+/* The score of the product of a query and a key, as the mask and the softmax take it. */
+double  vn_attend_score(const vn_node *n, double dot);
+/* The scores (H) that have no key, to be freed; -INFINITY: none. */
+double *vn_attend_sinks(const vn_case *t, const vn_node *n);
 /* Opens the attention whose output is the checkpoint. Returns false if it is another node's, or
  * cannot be read. Call vn_attend_close in any case. */
-bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node);
-void vn_attend_close(vn_attend_case *a);
+bool    vn_attend_open(vn_attend_case *a, const vn_case *t, int node);
+void    vn_attend_close(vn_attend_case *a);
 
 /* Can the edit be made in the checkpoint's call? */
 bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit);

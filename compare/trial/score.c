@@ -478,17 +478,40 @@ bool vn_case_as_small(const vn_trial *h, const vn_trial *best)
 	       ((is_of_slots(h) || scaled) && vn_trial_residual(h) <= VN_EXPLAIN_LEAST_SLOTS);
 }
 
+/* Puts a trial at an earlier place. */
+static void move_up(vn_findings *x, int from, int at)
+{
+	const vn_trial h = x->by[from];
+
+	memmove(x->by + at + 1, x->by + at, (size_t)(from - at) * sizeof *x->by);
+	x->by[at] = h;
+}
+
+/* Puts those that fit in the order of what they leave, and then those that are as small as the
+ * first before the others: of two that leave more than it, one of slots may be, and one that
+ * leaves less may not. */
+static void put_aliases_first(vn_findings *x)
+{
+	for (int i = 1, at; i < x->n_fit; i++) {
+		for (at = i; at > 0 && x->by[i].limit_fraction < x->by[at - 1].limit_fraction; at--)
+			;
+		move_up(x, i, at);
+	}
+	x->n_alias = 0;
+	for (int i = 0; i < x->n_fit; i++)
+		if (vn_case_as_small(&x->by[i], &x->by[0]))
+			move_up(x, i, x->n_alias++);
+}
+
 void vn_case_conclude(vn_case *t)
 {
 	vn_findings *x = t->x;
-	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 
 	drop_repeated(t, count_fitting(t));
 	x->n_fit = count_fitting(t);
-	x->n_alias = 0;
+	put_aliases_first(x);
+	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 	x->margin = (double)INFINITY;
-	while (x->n_alias < x->n_fit && vn_case_as_small(&x->by[x->n_alias], &x->by[0]))
-		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;
 }

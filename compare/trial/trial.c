@@ -40,7 +40,10 @@ vn_mistake vn_trial_mistake(const vn_trial *h)
 	if (h->finding == VN_FINDING_NEW_NOT_CACHED)
 		return vn_trial_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
 	if (h->finding == VN_FINDING_NEW_SLOTS_MOVED)
-		return slots_id(h->applied.slots.of > 0, h->applied.slots.by > 0);
+		return h->applied.slots.of || abs(h->applied.slots.by) == 1
+		           ? slots_id(h->applied.slots.of > 0, h->applied.slots.by > 0)
+		       : h->applied.slots.by > 0 ? VN_MISTAKE_C1_LATE
+		                                 : VN_MISTAKE_C1_EARLY;
 	if (h->finding == VN_FINDING_PROBS_ROUNDED)
 		return h->applied.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
 	if (h->finding == VN_FINDING_VARIANT)
@@ -255,6 +258,8 @@ void vn_trial_number_put(vn_trial *h, double number)
 		h->applied.constants.set[h->applied.constants.n - 1].value = number;
 	else if (h->applied.kind == VN_BY_ROWS)
 		h->applied.rows = (int)number;
+	else if (h->applied.kind == VN_BY_ATTEND)
+		h->applied.attend.number = number;
 }
 
 const char *vn_finding_constant(vn_finding f)

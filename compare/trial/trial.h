@@ -67,14 +67,15 @@ typedef struct vn_one_cached {
 /* What is changed of the tokens that a cache holds: keys and values are scaled by a number;
  * quantised with one scale for each token and head, and read without it, or with that of another
  * format (number); empty; a token is in the cache twice; or a range is exchanged with the one from
- * `number` on. of: as in vn_block_table. */
+ * `number` on; or tokens of later calls are `number` slots late. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
 	VN_CHANGED_ROUNDED,
 	VN_CHANGED_EMPTY,
 	VN_CHANGED_TWICE,
-	VN_CHANGED_EXCHANGED
+	VN_CHANGED_EXCHANGED,
+	VN_CHANGED_MOVED
 } vn_changed_kind;
 /* Which tokens: all; those of the first call, or of later ones; the newest; n from `first` on. */
 typedef enum vn_changed_slots {
@@ -146,7 +147,7 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_SINK,    /* one more score, `number`, whose value is 0 */
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
-	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
+	VN_ATTEND_CAP, /* scores become number * tanh(score / number), in place of another cap */
 	/* numbers of the softmax, inputs of both products, or cached keys and values are rounded */
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_FROM_ZERO, /* the maximum of the softmax starts at 0; exponentials are rounded, their sum is not */

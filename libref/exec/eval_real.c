@@ -248,6 +248,7 @@ static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a, const real 
 		                       .sinks = sinks,
 		                       .past = a->past,
 		                       .tokens = a->tokens,
+		                       .prompt = a->prompt,
 		                       .c = &n->c,
 		                       .x = vn_node_experiment(n),
 		                       .begins = a->begins,
@@ -334,7 +335,7 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 	case VN_OP_ROPE:
 		return REAL(vn_rotate)(out, a->in[0],
 		                       &(vn_rope_input) { &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->ids, a->begins,
-		                                          a->past, a->tokens, row / dim, dim, a->threads });
+		                                          a->past, a->prompt, a->tokens, row / dim, dim, a->threads });
 	case VN_OP_ATTENTION: attend = attend_of(n, a, v[VN_ATTN_SINKS]); return REAL(vn_attention)(out, &attend);
 	case VN_OP_SCALE: compute_scale(n, a, e, count, out); return true;
 	case VN_OP_ACT: REAL(vn_gated)(out, (const real *[]) { a->in[0], NULL }, &n->c, e, count, a->threads);

@@ -332,6 +332,7 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	for (int i = 0; i < n->n_in; i++)
 		a.in[i] = vn_ref_holds(r, n->in[i]) ? vn_ref_at(r, n->in[i]) : NULL;
 	a.past = r->position;
+	a.prompt = r->prompt;
 	a.tokens = r->call.tokens;
 	a.ids = r->call.ids;
 	if (vn_value_streams(r->plan, out))

@@ -169,6 +169,8 @@ static vn_status end_call(void *ref, bool keep, vn_error *err)
 		return VN_OK;
 	vn_progress_stop(&r->call.progress);
 	vn_states_end(&r->states, keep);
+	if (keep && r->position == 0)
+		r->prompt = r->call.tokens;
 	if (keep)
 		r->position += r->call.tokens;
 	memset(&r->call, 0, sizeof r->call);
@@ -213,7 +215,7 @@ static void reset_run(void *ref)
 {
 	vn_ref *r = ref;
 	end_call(r, false, NULL);
-	r->position = 0;
+	r->position = r->prompt = 0;
 }
 
 static void write_facts(const void *ref, vn_facts *f)

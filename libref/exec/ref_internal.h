@@ -26,8 +26,8 @@ struct vn_ref {
 	void *made_ctx;
 	void (*need)(const void *ctx, int weight);
 	const void *need_ctx;
-	int64_t     position;
-	size_t      size; /* bytes per number: 4 or 8 */
+	int64_t     position, prompt; /* prompt: as in vn_args */
+	size_t      size;             /* bytes per number: 4 or 8 */
 	vn_states   states;
 	vn_slots    slots;
 	int        *holder; /* (slots.n): the value that the slot holds; -1: none */

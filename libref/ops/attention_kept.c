@@ -61,6 +61,12 @@ static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_
 	case VN_CACHE_FORMER: *j = *j / B < (S - 1) / B ? *j : *j % B; break;
 	case VN_CACHE_SEEN: *j = *j < S ? *j : *j % B; break;
 	case VN_CACHE_TWICE: *j = *j < S ? *j : a->past - 1; break;
+	case VN_CACHE_LATER_PAST:
+	case VN_CACHE_LATER_NEXT: {
+		const int64_t from = form == VN_CACHE_LATER_PAST ? *j - B : *j + B;
+		*j = from >= a->prompt && from < S ? from : *j < a->prompt ? *j : S;
+		break;
+	}
 	}
 }
 

@@ -35,6 +35,8 @@ static void find_keys_of_call(const REAL(vn_attend) * a, int64_t query, int64_t 
 		*from = (X(a).window_of == 1 ? first + 1 : end) - W;
 	if (first >= X(a).unseen && *from < X(a).unseen)
 		*from = X(a).unseen;
+	if (first > 0 && X(a).stale && *to > end - X(a).stale)
+		*to = end > X(a).stale ? end - X(a).stale : 0;
 	*from = *from > 0 ? *from : 0;
 }
 
@@ -46,7 +48,7 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
-	if (a->x && (X(a).blocks || X(a).window_of || X(a).unseen))
+	if (a->x && (X(a).blocks || X(a).window_of || X(a).unseen || X(a).stale))
 		find_keys_of_call(a, query, from, to);
 	if (*from < ATTN(a).first)
 		*from = p < ATTN(a).first ? p : ATTN(a).first;
@@ -247,7 +249,9 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) * a)
 
 static double sink_of(const REAL(vn_attend) * a, int64_t head)
 {
-	return a->sinks ? (double)a->sinks[head] : -(double)INFINITY;
+	const int64_t of = a->x && X(a).key_sinks ? head / (ATTN(a).heads / ATTN(a).kv_heads) : head;
+
+	return a->sinks ? (double)a->sinks[of] : -(double)INFINITY;
 }
 
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t query,

@@ -28,20 +28,28 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 	const bool    modulo = a->x && a->x->delta.head_map == VN_HEADS_MODULO;
 	const int64_t at_key = (modulo ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
 				  at_state = h * dk * dv + from, restart = a->x ? a->x->delta.restart : 0;
-	const int form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
-	const int forgets = a->x ? a->x->delta.forgets : 0;
+	const int                form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
+	const int                forgets = a->x ? a->x->delta.forgets : 0, kept = a->x ? a->x->delta.kept : VN_KEPT_USUAL;
+	const vn_rounding_format rounded = form == VN_DELTA_G_BF16  ? VN_FORMAT_BF16
+	                                   : form == VN_DELTA_G_F16 ? VN_FORMAT_F16
+	                                                            : VN_FORMAT_NONE,
+							 found = forgets == 2 ? VN_FORMAT_BF16 : VN_FORMAT_F16;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
 			s[i * COLS + c] = c < n ? (double)a->state[at_state + i * dv + c] : 0.0;
 
-	for (int64_t t = 0; t < a->tokens; t++) {
-		const real  *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
-		const real  *v = a->v + t * nv * dv + at_value;                                 /* (n) */
-		const double g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
-		const double decay = form == VN_DELTA_NO_DECAY ? 1.0 : form == VN_DELTA_FACTOR ? g : vn_exp(g);
+	const int64_t last = a->tokens - 1, end = a->tokens + (kept == VN_KEPT_AGAIN && a->tokens > 0);
+	for (int64_t turn = 0; turn < end; turn++) {
+		const int64_t t = turn < last ? turn : last;
+		const real   *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
+		const real   *v = a->v + t * nv * dv + at_value;                                 /* (n) */
+		const double  g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
+		const double  decay = form == VN_DELTA_NO_DECAY ? 1.0
+		                      : form == VN_DELTA_FACTOR ? g
+		                                                : vn_exp(rounded ? vn_in_format(g, rounded) : g);
 		/* The decay comes before the update, or after it. Factors of 1 change no bit. */
-		const double before = form == VN_DELTA_DECAY_LATE ? 1.0 : decay,
+		const double  before = form == VN_DELTA_DECAY_LATE ? 1.0 : decay,
 					 late = form == VN_DELTA_DECAY_LATE ? decay : 1.0;
 		const double memory = form == VN_DELTA_NO_DELTA ? 0.0 : form == VN_DELTA_MEMORY_FIRST ? 1.0 : before;
 		const double update = form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
@@ -50,7 +58,7 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const bool begins = forgets && t == vn_call_row(a->past, a->begins, t);
 		if ((restart && (a->past + t) % restart == 0) || begins)
 			for (int64_t i = 0; i < dk * COLS; i++)
-				s[i] = begins && forgets == 2 ? vn_in_format(s[i], VN_FORMAT_BF16) : 0.0;
+				s[i] = begins && forgets > 1 ? vn_in_format(s[i], found) : 0.0;
 		if (form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
 			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
 		/* m = k^T S of the decayed state. The common factor is applied last. */
@@ -69,10 +77,10 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 				s[i * COLS + c] = late * (old + new);
 				o[c] += (double)q[i] * (late * (old + update * new));
 			}
-		for (int64_t c = 0; c < n; c++)
+		for (int64_t c = 0; turn < a->tokens && c < n; c++)
 			y[t * nv * dv + at_value + c] = (real)(a->scale * o[c]);
 	}
-	for (int64_t i = 0; i < dk; i++)
+	for (int64_t i = 0; i < dk && !(kept == VN_KEPT_FIRST && a->past > 0); i++)
 		for (int64_t c = 0; c < n; c++)
 			a->state[at_state + i * dv + c] = (real)s[i * COLS + c];
 }
@@ -112,7 +120,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		}
 		free(s);
 	}
-	if (good && a->x && a->x->delta.transposed && a->tokens > 1)
+	if (good && a->x && a->x->delta.kept == VN_KEPT_TURNED && a->tokens > 1)
 		good = transpose_states(a);
 	return good;
 }

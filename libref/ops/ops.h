@@ -126,9 +126,9 @@ typedef struct vn_rope_input {
 	const vn_rope            *rope;
 	const vn_rope_experiment *e;
 	const vn_list            *lists;
-	const int32_t            *ids;    /* (T), if e needs them */
-	const int64_t            *begins; /* (T), likewise */
-	int64_t                   past, T, H, K;
+	const int32_t            *ids;                   /* (T), if e needs them */
+	const int64_t            *begins;                /* (T), likewise */
+	int64_t                   past, prompt, T, H, K; /* prompt: as in vn_args */
 	int                       threads;
 } vn_rope_input;
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r);
@@ -141,6 +141,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r);
 typedef struct REAL(vn_attend) {
 	const real          *q, *k, *v, *sinks; /* sinks (H), or NULL */
 	int64_t              past, tokens;
+	int64_t              prompt; /* as in vn_args, for an experiment */
 	const vn_consts     *c;
 	const vn_experiment *x;      /* NULL: as usual */
 	const int64_t       *begins; /* as in vn_args, for an experiment */

@@ -72,6 +72,7 @@ static double position_of(const vn_rope_input *r, int64_t t)
 									  .past = r->past,
 									  .t = t,
 									  .id = r->ids ? r->ids[t] : 0,
+									  .prompt = r->prompt,
 									  .begin = call == VN_OWN_CALLS ? (r->begins ? r->begins[t] : -1)
 	                                                                : vn_call_begin(NULL, call, r->past + t),
 								  });

@@ -36,6 +36,7 @@ int vn_fault_first_base(const vn_plan *p, const vn_node *n)
 }
 
 enum { CACHE_BLOCK_TOKENS = 16 }; /* tokens in a block to be mixed up */
+enum { CACHE_LATER_MOVED = 2 };   /* slots by which tokens of later calls are moved */
 
 vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -48,6 +49,7 @@ vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	n->x.attention.cache_steps = (int)r->x / 128;
 	n->x.attention.cache_block = form == VN_CACHE_RING                            ? n->c.attention.window
 	                             : form == VN_CACHE_NEXT || form == VN_CACHE_PAST ? 1
+	                             : form >= VN_CACHE_LATER_PAST                    ? CACHE_LATER_MOVED
 	                                                                              : CACHE_BLOCK_TOKENS;
 	return VN_OK;
 }

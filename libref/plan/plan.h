@@ -101,13 +101,16 @@ typedef enum vn_attn_form {
  *   twice         further, the last token of earlier calls once more, which every query sees
  *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127
  *   bare          each head's numbers times 127 / their largest, rounded to integers
- *   part empty    0 for tokens of earlier calls, in key head 0 */
+ *   part empty    0 for tokens of earlier calls, in key head 0
+ *   later past    token j - B if it is of a later call than the first; else j if it is of the first
+ *   later next    the same with token j + B */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
 		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF, VN_CACHE_BARE, VN_CACHE_PART_EMPTY,
+		VN_CACHE_LATER_PAST, VN_CACHE_LATER_NEXT,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -163,8 +166,20 @@ typedef enum vn_delta_form {
 	VN_DELTA_UNSOLVED,
 	VN_DELTA_BETA_KEYS,
 	VN_DELTA_BETA_VALUES,
+	VN_DELTA_G_BF16,
+	VN_DELTA_G_F16,
 	VN_N_DELTA_FORMS
 } vn_delta_form;
+/* What a call of the delta rule leaves as its state, in the order of the enum: the usual one; of a
+ * call of several tokens, its transpose; after the first call, that which it found; that with its
+ * last token applied twice. */
+typedef enum vn_kept_state {
+	VN_KEPT_USUAL,
+	VN_KEPT_TURNED,
+	VN_KEPT_FIRST,
+	VN_KEPT_AGAIN,
+	VN_N_KEPT_STATES
+} vn_kept_state;
 
 /* VN_OP_ROUTE, in the order of the enum: the usual weights; the softmax of the chosen logits alone;
  * the softmax of the chosen probabilities; sigmoids of the chosen logits; none for the last of
@@ -348,6 +363,8 @@ typedef union vn_experiment {
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
 		int unseen;      /* calls after the first do not see this many first keys */
+		int stale;       /* nor this many last ones */
+		int key_sinks;   /* 1: a query head takes the sink that has the number of its key head */
 		int form;        /* vn_attn_form */
 		int cache;       /* vn_cache_form */
 		int cache_block; /* tokens per block, if the form has blocks; at least 1 */
@@ -380,12 +397,10 @@ typedef union vn_experiment {
 	struct {
 		int form;     /* vn_delta_form */
 		int head_map; /* vn_head_map, of the value heads */
-		/* 1: a call of several tokens leaves the state as (dv,dk), and the next call reads it as
-		 * (dk,dv) */
-		int transposed;
+		int kept;     /* vn_kept_state */
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
-		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16 */
+		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16; 3: to float16 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 	struct {

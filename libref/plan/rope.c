@@ -312,8 +312,10 @@ double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
 
 	if (!e)
 		return (double)at;
-	const double is = e->one_position   ? 0
-	                  : e->step_zero    ? (double)token->t
+	const double is = e->one_position ? 0
+	                  : e->step_zero  ? (double)token->t
+	                  : e->step_stuck && token->prompt > 0
+	                      ? (double)(token->prompt + (e->step_stuck == 1 ? 0 : 2 * (at - token->prompt)))
 	                  : e->other.by_ids ? (double)token->id
 	                  : e->other.moved  ? map_position(&e->other.map, at)
 	                  : e->other.twice || e->other.words

@@ -121,6 +121,8 @@ typedef struct vn_rope_experiment {
 	int               half_angles;  /* 1: position, frequency and their product are rounded to f16 */
 	int               step_offset;  /* added to every position after the first call */
 	int               step_zero;    /* 1: every call counts positions from 0 */
+	/* after the first call, positions stay at that of the second (1), or advance by two (2) */
+	int               step_stuck;
 	int               sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	int               one_position; /* 1: every token has position `offset` */
 	int               rolled;       /* pair i has the frequency of pair i + rolled, wrapping around */
@@ -156,7 +158,7 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 typedef struct vn_rope_token {
 	int64_t past, t;
 	int32_t id;
-	int64_t begin;
+	int64_t begin, prompt; /* prompt: tokens of the first call; 0: this is the first */
 } vn_rope_token;
 /* Returns the position by which a token is rotated; an experiment's may be a fraction. */
 double  vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token);

@@ -31,6 +31,9 @@ def rope(t, fault, point, x, get, layer):
         "R3.minus": lambda: t.rotate(x, shift=-1),
         "R3b.next": lambda: t.rotate(x, shift=min(t.past, 1)), "R3b.last": lambda: t.rotate(x, shift=-min(t.past, 1)),
         "R3b.zero": lambda: t.rotate(x, shift=-t.past),
+        "R3b.stuck": lambda: t.rotate(x, at=np.full(len(x), t.lengths[0]) if t.past else np.arange(len(x))),
+        "R3b.double": lambda: t.rotate(x, at=t.past + np.arange(len(x)) + (t.past > 0) * (
+            t.past + np.arange(len(x)) - t.lengths[0])),
         "R3b.twice": lambda: t.rotate(x, shift=t.past), "R3.words": lambda: t.rotate(x, at=t.words(len(x))),
         "R16.next": lambda: t.rotate(x, np.roll(t.frequencies(), -1)),
         "R16.before": lambda: t.rotate(x, np.roll(t.frequencies(), 1)),
@@ -83,6 +86,7 @@ def attention(t, fault, x):
         "A3.blocks": {"mask": lambda i, j: j // 16 <= i // 16},
         "A5.call": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.min() - (t.window or 0))},
         "A5.overwritten": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.max() - (t.window or 0))},
+        "C5.stale": {"mask": lambda i, j: (j <= i) & ((j <= i.max() - 2) | (i.min() == 0))},
         "A12.zero": {"form": "from zero"}, "A23": {"mask": lambda i, j: (j <= i) & ((j > 0) | (i.min() == 0))},
         "A14": {"padding": 8}, "A22": {"padding": 1}, "A3.chunk": {"chunk": True},
         "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
@@ -92,6 +96,9 @@ def attention(t, fault, x):
         "A12.half": {"form": "plain half"},
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
+    if fault in ("C1.late", "C1.early"):
+        by = 2 if fault == "C1.late" else -2
+        return t.attend(q, k, v, kept=lambda x, past, values: moved_later(x, t.lengths, by))
     if fault in RECACHED:
         rotated = recached(t, fault, k)
         return t.attend(q, k, v, kept=lambda x, past,
@@ -119,6 +126,16 @@ def heads_first(x):
     """The bytes of sixteen tokens (16,G,K) as if they were (G,16,K)."""
     blocks = np.concatenate([x, np.zeros((-len(x) % 16, *x.shape[1:]))])
     return blocks.reshape(-1, x.shape[1], 16, x.shape[2]).transpose(0, 2, 1, 3).reshape(blocks.shape)[:len(x)]
+
+
+def moved_later(x, lengths, by):
+    """Tokens of calls after the first, each written `by` slots late into a cache that was empty."""
+    first, cache = lengths[0], np.zeros((len(x) + abs(by), *x.shape[1:]))
+    cache[:first] = x[:first]
+    for at in range(first, len(x)):
+        if at + by >= 0:
+            cache[at + by] = x[at]
+    return cache[:len(x)]
 
 
 def int8_by_127_5(x):

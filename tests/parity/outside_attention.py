@@ -9,19 +9,20 @@ from outside_faults import ALL, LLAMAS, fault, int8, tf32, tf32_cut
 
 
 def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_context"):
-    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling,
-    softmax, after."""
+    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling, scores
+    (with the model's cap), softmax, after."""
 
     def add(f):
         def make(m):
             original = m.source.eager_attention_forward
 
             def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **more):
+                cap = more.get("softcap")
                 if layers == "last" and module is not m.attn:
                     return original(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **more)
                 a = types.SimpleNamespace(query=query, key=key, value=value, mask=attention_mask, scaling=scaling,
                                           module=module,
-                                          scores=lambda s: s, read=lambda w: w,
+                                          scores=lambda s: torch.tanh(s / cap) * cap if cap else s, read=lambda w: w,
                                           repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
                                           softmax=lambda s: torch.softmax(s.float(), -1).to(s.dtype), after=lambda o: o,
                                           before=query.shape[2] < key.shape[2])
@@ -145,6 +146,17 @@ def _(m, a):
 @attends("logit_cap_15", LLAMAS, "", origin=SOFTMAX)
 def _(m, a):
     a.scores = lambda s: 15 * torch.tanh(s / 15)
+
+
+@attends("cap_of_5", "gemma2", "A20*", origin=SOFTMAX)
+def _(m, a):
+    a.scores = lambda s: torch.tanh(s / 5) * 5
+
+
+@attends("cap_before_scale", "gemma2", "", origin=SOFTMAX)
+def _(m, a):
+    by, cap, a.scaling = a.scaling, m.model.config.attn_logit_softcapping, 1.0
+    a.scores = lambda s: torch.tanh(s / cap) * cap * by
 
 
 @attends("scores_f16", "qwen2 llama", "P2*", origin=SOFTMAX)

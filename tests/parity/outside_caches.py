@@ -197,27 +197,28 @@ changed("values_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", 
 
 
 def moved_slots(name, ids, by, which=("key", "value"), sure=True):
-    """Tokens of the steps are that many slots late (less than 0: early), and a slot without one is 0."""
+    """Tokens of the steps are written that many slots late (less than 0: early) into a cache that was 0."""
 
     def change(a, S):
         for x in which:
             t = getattr(a, x)
             new = t[:, :, PROMPT:]
-            none = 0 * t[:, :, : abs(by)]
-            t = torch.cat((t[:, :, : PROMPT + min(by, 0)], *((none, new) if by > 0 else (new, none))), 2)
-            setattr(a, x, t[:, :, :S])
+            cache = torch.cat((t[:, :, :PROMPT], 0 * new, *[0 * new[:, :, :1]] * max(by, 0)), 2)
+            cache[:, :, PROMPT + by : S + by] = new
+            setattr(a, x, cache[:, :, :S])
 
     slot(name, SOME, ids, change, sure)
 
 
-moved_slots("steps_2_slots_late", "C1.after C5*", 2)
-moved_slots("steps_3_slots_early", "C1.before", -3)
-moved_slots("steps_5_slots_early", "C1.before", -5)
+moved_slots("steps_2_slots_late", "C1.late C5*", 2)
+moved_slots("steps_3_slots_early", "C1.early", -3)
+moved_slots("steps_5_slots_early", "C1.early", -5)
+moved_slots("steps_20_slots_early", "C1.early", -20)
 moved_slots("steps_values_2_slots_early", "C3", -2, ("value",))
 
 
 def stale_length(name, n):
-    @attends(name, SOME, "C5", "steps", "last", "*attn_probs *attn_context")
+    @attends(name, SOME, "C5.stale", "steps", "last", "*attn_probs *attn_context")
     def _(m, a):
         if a.query.shape[2] == 1:
             a.mask = torch.zeros(1, 1, 1, a.key.shape[2], dtype=a.query.dtype)
@@ -302,6 +303,8 @@ moved("rope_steps_stretched", SOME, "R5*", lambda pos: pos / 2 if pos.shape[1] =
 moved("rope_steps_stretched_more", SOME, "R5*", lambda pos: pos * 1.25 if pos.shape[1] == 1 else pos, "steps")
 moved("rope_step_stretched", SOME, "R5*", lambda pos: torch.where(pos == 66, pos / 4, pos) if pos.shape[1] == 1
       else pos, "steps")
+moved("rope_steps_stuck", SOME, "R3b.stuck", lambda pos: pos.clamp(max=PROMPT) if pos.shape[1] == 1 else pos, "steps")
+moved("rope_steps_by_two", SOME, "R3b.double", lambda pos: 2 * pos - PROMPT if pos.shape[1] == 1 else pos, "steps")
 moved("rope_token_off", SOME, "", lambda pos: pos + 3 * within(pos, 20, 20))
 moved("rope_token_stretched", SOME, "", lambda pos: pos * (1 - 0.5 * within(pos, 21, 21)))
 moved("rope_run_off", SOME, "", lambda pos: pos - 2 * within(pos, 30, 45))

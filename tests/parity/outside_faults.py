@@ -32,7 +32,7 @@ SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_o
         "attention_tf32", "attention_tf32_cut", "attention_bf16", "attention_f16", "k_v_weights", "q_rows_swapped",
         "no_mask", "mask_ahead", "act_tanh",
         "act_sigmoid", "act_hardswish", "act_gate_bit_clamped", "head_zero", "delta_no_l2", "delta_repeat",
-        "delta_state_lost"}
+        "delta_state_lost", "cap_of_5", "cap_before_scale"}
 
 
 class Model:

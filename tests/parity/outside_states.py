@@ -6,7 +6,7 @@ import torch
 from transformers import cache_utils
 
 from outside_faults import SURE, UNKNOWN, fault
-from outside_model import GDN
+from outside_model import GDN, rule
 
 STEP = "step*gdn_core step*gdn_state"
 WINDOW = "step*gdn_conv step*gdn_q_conv step*gdn_conv_state"
@@ -104,6 +104,11 @@ def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
     fault(name, "qwen3_5_text", origin, ids, call)(make)
     if sure:
         SURE.add(name)
+
+
+@rule("delta_g_bf16", "G21.bf16", GDN)
+def _(m, original, query, key, value, more):
+    return original(query, key, value, **{**more, "g": more["g"].bfloat16().float()})
 
 
 convolved_later("window_lost", "G13.lost", lambda w: 0 * w)

@@ -371,6 +371,8 @@ MISTAKES = [
     ("A19", ("gpt_oss",), sinks(lambda a: torch.full_like(a.sinks, -1e4)),
      ("layer1.attn_probs", "layer1.attn_context")),
     ("A19.scaled", ("gpt_oss",), sinks(lambda a: a.sinks * a.scaling), ("layer1.attn_probs", "layer1.attn_context")),
+    ("A19.keys", ("gpt_oss",), sinks(lambda a: a.sinks[:len(a.sinks) // a.num_key_value_groups].repeat_interleave(
+        a.num_key_value_groups)), ("layer1.attn_probs", "layer1.attn_context")),
     ("A5.layer", ("gpt_oss",), kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
     ("A5.missing", ("gpt_oss",), shifted, ("layer0.attn_context", "layer0.attn_probs")),
     ("E6.halves", ("gpt_oss",), gated(in_halves), ("layer1.expert_out",)),

@@ -109,6 +109,26 @@ static void a_token_that_is_cached_twice_is_found(void)
 	CU_ASSERT_EQUAL(c.n, 1);
 }
 
+/* The step's token is written over an earlier one, or where no query reads, and its own slot is
+ * empty. */
+static void a_token_that_is_cached_far_from_its_slot_is_found(void)
+{
+	const size_t row = G * K * sizeof *keys;
+	vn_trial     h;
+
+	fill();
+	memcpy(keys + 2 * G * K, k + CALL * G * K, row);
+	memcpy(values + 2 * G * K, v + CALL * G * K, row);
+	memset(keys + CALL * G * K, 0, row);
+	memset(values + CALL * G * K, 0, row);
+	CU_ASSERT_FATAL(explained_as(&h) > 0);
+	CU_ASSERT_TRUE(h.limit_fraction <= 1);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NEW_SLOTS_MOVED);
+	CU_ASSERT_EQUAL(vn_trial_mistake(&h), VN_MISTAKE_C1_EARLY);
+	CU_ASSERT_EQUAL(h.applied.slots.by, 2 - CALL);
+	CU_ASSERT_EQUAL(h.applied.slots.of, 0);
+}
+
 static void a_right_cache_and_one_with_other_keys_have_no_answer(void)
 {
 	vn_trial h;
@@ -129,6 +149,7 @@ int main(void)
 		TEST(empty_slots_are_found_in_a_block_and_in_any_run),
 		TEST(blocks_whose_keys_are_exchanged_are_found),
 		TEST(a_token_that_is_cached_twice_is_found),
+		TEST(a_token_that_is_cached_far_from_its_slot_is_found),
 		TEST(a_right_cache_and_one_with_other_keys_have_no_answer),
 		CU_TEST_INFO_NULL,
 	};

@@ -67,6 +67,37 @@ static void scores_are_capped(void)
 	makes(&(vn_applied_attention) { .kind = VN_ATTEND_CAP, .number = 2 }, &(mistake) { .cap = 2 });
 }
 
+/* Row NEAR of head 0 under the edit, of a model whose scores have a cap of 5 and a sink of 1.5, is
+ * that of the mistake. */
+static void makes_in_such_a_model(const vn_applied_attention *edit, const mistake *m)
+{
+	double  y[H * K], p[TOKENS], want[K];
+	opened  o;
+	vn_node n;
+
+	open_attention(&o, "layer1.attn_context");
+	n = *o.a.n;
+	n.c.attention.cap = 5;
+	o.a.n = &n;
+	o.a.sink[0] = 1.5;
+	vn_attend_prepare(&o.a, edit);
+	vn_attend_row(&o.a, edit, NEAR, NULL, y);
+	attend(m, NEAR, 0, p, want);
+	for (int d = 0; d < K; d++)
+		CU_ASSERT_DOUBLE_EQUAL(y[d], want[d], 1e-12);
+	CU_ASSERT_TRUE(vn_attend_applies(&o.a, &(vn_applied_attention) { .kind = VN_ATTEND_SINK }));
+	n.w[VN_ATTN_SINKS] = 0;
+	CU_ASSERT_FALSE(vn_attend_applies(&o.a, &(vn_applied_attention) { .kind = VN_ATTEND_SINK }));
+	close_attention(&o);
+}
+
+static void a_model_with_caps_and_sinks_keeps_them(void)
+{
+	makes_in_such_a_model(&(vn_applied_attention) { .kind = VN_ATTEND_ROUNDED }, &(mistake) { .cap = 5, .sink = 1.5 });
+	makes_in_such_a_model(&(vn_applied_attention) { .kind = VN_ATTEND_CAP, .number = 2 },
+	                      &(mistake) { .cap = 2, .sink = 1.5 });
+}
+
 /* bfloat16 has 8 significant bits, including the leading one. */
 static double bf16(double x)
 {
@@ -205,6 +236,7 @@ int main(void)
 		TEST(calls_recorded_as_one_see_other_keys),
 		TEST(a_sink_takes_its_share),
 		TEST(scores_are_capped),
+		TEST(a_model_with_caps_and_sinks_keeps_them),
 		TEST(scores_and_probabilities_are_rounded),
 		TEST(a_cache_in_eight_bits_has_a_scale_for_each_token_and_head),
 		TEST(probabilities_are_a_row_of_all_keys),

@@ -95,6 +95,36 @@ static void an_answer_of_slots_is_alone_if_others_leave_more(void)
 	CU_ASSERT_FALSE(vn_case_as_small(&also, &other));
 }
 
+static void an_equal_answer_of_slots_stands_before_one_that_leaves_less_and_is_not(void)
+{
+	const double one = 1 / VN_LOCAL_LIMIT; /* a floor */
+	vn_trial     slots = { .limit_fraction = 0.01 * one, .applied.kind = VN_BY_SLOTS, .node = 1 }, also = slots;
+	vn_trial     by[VN_EXPLAIN_KEPT] = { slots, leaving(0.6 * one, 0), also, leaving(0.8 * one, 0) };
+	vn_findings  x = { .by = by, .n = 4, .unmodified = leaving(1e6, 1) };
+	vn_case      t = { .x = &x };
+
+	by[2].limit_fraction = 0.7 * one;
+	for (int i = 0; i < x.n; i++) { /* four mistakes at four places */
+		by[i].finding = i % 2 ? VN_FINDING_SCORE_SCALE : VN_FINDING_SLOTS_MOVED;
+		by[i].node = i + 1;
+	}
+	vn_case_conclude(&t);
+	CU_ASSERT_EQUAL_FATAL(x.n, 4);
+	CU_ASSERT_EQUAL(x.n_fit, 4);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+	CU_ASSERT_EQUAL(by[1].node, 3);
+	CU_ASSERT_EQUAL(by[2].node, 2);
+	CU_ASSERT_DOUBLE_EQUAL(x.margin, 0.6 / 0.25, 1e-12);
+	/* a later one that is best changes who is equal, and the others stand in order again */
+	const vn_trial best = { .limit_fraction = 0.005 * one, .finding = VN_FINDING_FAULT };
+	vn_case_keep(&x, &best);
+	vn_case_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_alias, 3);
+	CU_ASSERT_EQUAL(by[0].node, 0);
+	CU_ASSERT_EQUAL(by[3].node, 2);
+	CU_ASSERT_EQUAL(by[4].node, 4);
+}
+
 static void one_mistake_made_and_read_off_the_numbers_is_one_answer(void)
 {
 	vn_trial    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.4, 0), leaving(0.5, 0) };
@@ -214,6 +244,7 @@ int main(void)
 		TEST(an_answer_leaves_what_a_correct_operation_may_and_a_share_of_the_error),
 		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
 		TEST(an_answer_of_slots_is_alone_if_others_leave_more),
+		TEST(an_equal_answer_of_slots_stands_before_one_that_leaves_less_and_is_not),
 		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
 		TEST(a_key_that_has_a_probability_is_not_masked),
 		TEST(an_arrangement_has_the_floors_of_other_correct_engines),

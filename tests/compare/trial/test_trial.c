@@ -33,6 +33,11 @@ static void ids_are_those_of_the_catalogue(void)
 			CU_ASSERT_STRING_EQUAL(vn_trial_id(&moved, id), of     ? past ? "C3.after" : "C3"
 			                                                : past ? "C1.after"
 			                                                       : "C1.before");
+			vn_trial slots = { .finding = VN_FINDING_NEW_SLOTS_MOVED,
+				               .applied = { .kind = VN_BY_SLOTS, .slots = { of, past ? 4 : -4, false } } };
+			CU_ASSERT_STRING_EQUAL(vn_trial_id(&slots, id), of     ? past ? "C3.after" : "C3"
+			                                                : past ? "C1.late"
+			                                                       : "C1.early");
 		}
 	CU_ASSERT_STRING_EQUAL(vn_trial_id(&(vn_trial) { .finding = VN_FINDING_NARROW }, id), "");
 	CU_ASSERT_EQUAL(vn_trial_row(&one), one.fault[0] - 1);
