@@ -311,12 +311,14 @@ static vn_status evaluate_engines(settings *k, const vn_model *m, const vn_token
 
 static vn_status run_model(settings *k, vn_error *err)
 {
-	vn_model *m = NULL;
-	vn_prompt text = { 0 };
-	vn_status st;
+	/* the GPU reads all experts, and a fault may change some */
+	const bool mapped = k->candidate != GPU && !k->n_inject;
+	vn_model  *m = NULL;
+	vn_prompt  text = { 0 };
+	vn_status  st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
-	    (st = vn_model_open_as(k->model, vn_model_with(k->mtp), &m, err)) ||
+	    (st = vn_model_open_as(k->model, vn_model_with(k->mtp) | (mapped ? VN_MODEL_MAPPED : 0), &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;

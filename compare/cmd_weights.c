@@ -184,7 +184,7 @@ int cmd_weights(int argc, char **argv)
 			goto done;
 	for (int i = 0; i < 2; i++)
 		mtp = mtp || (w[i].recording && vn_recording_has_mtp(w[i].recording));
-	if (k.model && ((st = vn_model_open_as(k.model, vn_model_with(mtp), &model, &err)) ||
+	if (k.model && ((st = vn_model_open_as(k.model, vn_model_with(mtp) | VN_MODEL_MAPPED, &model, &err)) ||
 	                (st = take_numbers(&k, model, w, numbers, &err))))
 		goto done;
 	found = vn_weights_compare(&w[0].side, &w[1].side, k.threads);

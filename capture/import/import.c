@@ -536,7 +536,7 @@ static vn_status check_readable(const vn_import *i, int entry, vn_error *err)
 static vn_status check_dump(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
-	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
+	char        near[VN_NAME_MAX], text[VN_NAME_MAX], head[96] = "";
 	vn_status   st;
 
 	name_axes(i);
@@ -553,6 +553,7 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 			return st;
 		if (!known) {
 			i->unmapped++;
+			i->of_head += !i->o->mtp && (strstr(e->name, "mtp") || strstr(e->name, "nextn"));
 			first = first ? first : e->name;
 			continue;
 		}
@@ -567,11 +568,13 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 	snprintf(text, sizeof text, "%s", first);
 	vn_import_nearest(i->plan, first, near, sizeof near);
 	const char *map = fitting_map(i);
+	if (i->of_head)
+		snprintf(head, sizeof head, "; %d of them seem to be of a multi-token-prediction head: --mtp", i->of_head);
 	return vn_fail(
 		err, VN_ERR_NOTFOUND,
 		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names %s maps them, --unmapped "
-		"keep|drop keeps or drops them, --dry-run lists them",
-		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP");
+		"keep|drop keeps or drops them, --dry-run lists them%s",
+		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP", head);
 }
 
 /* ---- its precision --------------------------------------------------------------------------- */

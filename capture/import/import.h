@@ -50,6 +50,7 @@ typedef struct vn_import {
 	vn_recording            *like;     /* of o->like; NULL */
 	vn_proposal              proposal; /* empty without it */
 	int                      unmapped; /* tensors without a checkpoint name */
+	int                      of_head;  /* of these, seem to be a multi-token-prediction head's, not imported */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
 	char                     misshapen[VN_ERROR_MAX];
 	int                      n_misshapen;

@@ -23,11 +23,6 @@ static const vn_tensor *weights_of(const vn_model *m, const vn_engine_options *o
 	return o->faulty ? vn_faulty_weights(o->faulty) : vn_model_weights(m);
 }
 
-static void need_weight(const void *model, int weight)
-{
-	vn_model_need(model, weight);
-}
-
 static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	const vn_ref_options ro = {
@@ -35,7 +30,7 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 		.threads = o->threads,
 		.progress = !o->quiet,
 		.stop = stop_requested,
-		.need = o->faulty ? NULL : need_weight,
+		.need = o->faulty ? NULL : vn_model_need,
 		.need_ctx = m,
 	};
 	const int *early;

@@ -20,7 +20,7 @@ typedef struct vn_floor_parts {
 	vn_pools        *pools;
 	vn_floor_result *found;
 	vn_remarks      *remarks;
-	const vn_tensor *weights; /* of the reference's run; NULL: no model is run */
+	const vn_model  *model; /* of the reference's run; NULL: no model is run */
 } vn_floor_parts;
 
 /* Call before the floor is measured. VN_ERR_MISMATCH: the floor recording is the candidate, was run

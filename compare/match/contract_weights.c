@@ -14,7 +14,7 @@ static void with_numbers(vn_weight_side side[2], const vn_compare_options *o, bo
 	vn_tensor *numbers[2];
 	vn_error   none; /* a model that cannot be opened is reported where the floor is made */
 
-	if (vn_model_open_as(o->model, vn_model_with(mtp), &m, &none))
+	if (vn_model_open_as(o->model, vn_model_with(mtp) | VN_MODEL_MAPPED, &m, &none))
 		return;
 	for (int k = 0; k < 2; k++) {
 		side[k].numbers = numbers[k] = vn_weights_numbers(side[k].row, side[k].n, m, o->threads);

@@ -157,7 +157,12 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->o->policy,
 		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->o->request.options->threads };
 	const vn_ref_options o = {
-		.policy = d->e.policy, .threads = r->o->request.options->threads, .made = round_made, .made_ctx = d
+		.policy = d->e.policy,
+		.threads = r->o->request.options->threads,
+		.made = round_made,
+		.made_ctx = d,
+		.need = vn_model_need,
+		.need_ctx = r->o->model,
 	};
 	return vn_ref_create(d->plan, vn_model_weights(r->o->model), &o, &d->e.ref, err);
 }

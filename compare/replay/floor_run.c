@@ -27,6 +27,11 @@
 
 /* ---- the model ----------------------------------------------------------------- */
 
+static vn_status open_model(vn_opened *o, const char *path, vn_error *err)
+{
+	return vn_model_open_as(path, vn_model_with(vn_recording_has_mtp(o->ref)) | VN_MODEL_MAPPED, &o->model, err);
+}
+
 /* The model must be the one that the reference ran. */
 static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_model *m, vn_error *err)
 {
@@ -105,7 +110,7 @@ static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, 
 			vn_lines_add(notes,
 			             "the candidate's weights are those of %s rounded to %s (first: %s): it is judged with them",
 			             vn_model_path(m), vn_dtype_name(r->dtype), own[i].name);
-			st = vn_model_open_as(vn_model_path(m), vn_model_with(vn_recording_has_mtp(o->ref)), &o->model, err);
+			st = open_model(o, vn_model_path(m), err);
 		}
 		st = st ? st : vn_model_round(o->model, i, r->dtype, err);
 	}
@@ -290,9 +295,9 @@ static vn_status run_steps(floor_pass *s, vn_error *err)
 	return VN_OK;
 }
 
-/* With these weights. fine: an additional run in this precision, with the reference's; NULL:
- * none. */
-static vn_status run_in(floor_pass *s, vn_policy policy, const vn_tensor *weights, const vn_policy *fine, vn_error *err)
+/* With the weights of a model. fine: an additional run in this precision, with the reference's;
+ * NULL: none. */
+static vn_status run_in(floor_pass *s, vn_policy policy, const vn_model *model, const vn_policy *fine, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -302,10 +307,13 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_tensor *weight
 	if (fine)
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
+		const vn_model      *with = i ? s->f.model : model;
 		const vn_ref_options o = { .policy = s->e[i].policy,
 			                       .threads = s->f.o->request.options->threads,
-			                       .progress = i == 0 };
-		st = vn_ref_create(s->names->plan, i ? s->f.weights : weights, &o, &s->e[i].ref, err);
+			                       .progress = i == 0,
+			                       .need = vn_model_need,
+			                       .need_ctx = with };
+		st = vn_ref_create(s->names->plan, vn_model_weights(with), &o, &s->e[i].ref, err);
 	}
 	st = st ? st : run_steps(s, err);
 	for (int i = 0; i < s->n; i++)
@@ -321,11 +329,11 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_tensor *weight
 static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
 	bool      agrees = false;
-	vn_status st = run_in(s, s->f.o->policy, vn_model_weights(s->f.o->model), NULL, err);
+	vn_status st = run_in(s, s->f.o->policy, s->f.o->model, NULL, err);
 	s->own = own;
 	st = st ? st : vn_reference_rows(&s->f, s->names, s->worst, own, &agrees, err);
 	if (!st && !agrees)
-		st = run_in(s, of_ref, s->f.weights, NULL, err);
+		st = run_in(s, of_ref, s->f.model, NULL, err);
 	return st ? st : vn_floor_check_model(&s->f, own, false, err);
 }
 
@@ -338,11 +346,11 @@ static vn_status two_runs(floor_pass *s, vn_policy of_ref, vn_policy fine, doubl
 
 	s->run.twice = vn_policy_same(of_ref, mine);
 	s->own = s->run.twice ? own : NULL;
-	st = run_in(s, mine, s->f.weights, &fine, err);
+	st = run_in(s, mine, s->f.model, &fine, err);
 	if (!st && !s->run.twice) {
 		s->run.joins = true;
 		s->own = own;
-		st = run_in(s, of_ref, s->f.weights, &fine, err);
+		st = run_in(s, of_ref, s->f.model, &fine, err);
 	}
 	return st ? st : vn_floor_check_model(&s->f, own, true, err);
 }
@@ -362,14 +370,14 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 	vn_status st;
 
 	vn_policy_of_recording(s->f.o->ref, &of_ref);
-	if (vn_policy_finer(of_ref, s->f.o->policy) || vn_model_weights(s->f.o->model) != s->f.weights)
+	if (vn_policy_finer(of_ref, s->f.o->policy) || s->f.o->model != s->f.model)
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(s->f.o, &fine)) {
 		snprintf(s->f.found->from, sizeof s->f.found->from,
 		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s",
 		         vn_policy_name(of_ref), vn_policy_name(s->f.o->policy), vn_model_path(s->f.o->model));
 		st = two_runs(s, of_ref, fine, own, err);
-	} else if (!(st = run_in(s, s->f.o->policy, vn_model_weights(s->f.o->model), NULL, err)))
+	} else if (!(st = run_in(s, s->f.o->policy, s->f.o->model, NULL, err)))
 		st = vn_floor_check_model(&s->f, NULL, false, err);
 	free(own);
 	return st;
@@ -395,7 +403,7 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
 	vn_status  st;
 
 	vn_assume_policy(o, &remarks->notes);
-	if ((st = vn_model_open_as(o->request.options->model, vn_model_with(vn_recording_has_mtp(o->ref)), &o->model, err)))
+	if ((st = open_model(o, o->request.options->model, err)))
 		return st;
 	if (!(st = check_model(o, remarks, o->model, err)) && !(st = round_weights(o, &remarks->notes, &whole, err)))
 		vn_model_divide(o->model, count_ranks(o->cand));
@@ -403,7 +411,7 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
 		goto done;
 	const vn_model *model = o->model;
 	const vn_plan  *plan = vn_model_plan(model);
-	s.f.weights = vn_model_weights(whole ? whole : model);
+	s.f.model = whole ? whole : model;
 	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);

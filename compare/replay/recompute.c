@@ -211,6 +211,15 @@ static void find_span(vn_recompute *p, int value, bool all)
 		find_span(p, p->site.plan->node[node].in[i], all || vn_op_mixes_tokens(p->site.plan->node[node].op, i));
 }
 
+static bool has_experts(const vn_recompute *p)
+{
+	bool has = false;
+
+	for (int i = 0; i < p->site.n_span; i++)
+		has = has || p->site.plan->node[p->site.span[i]].op == VN_OP_EXPERTS;
+	return has;
+}
+
 static void find_calls(vn_recompute *p)
 {
 	vn_site       *s = &p->site;
@@ -261,6 +270,9 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
 	p->site.axes = vn_entry_axes(vn_recording_entry(p->o->ref, k->ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
+	if (has_experts(p)) /* a mistake may read those of any layer */
+		for (int i = 0; i < p->site.plan->n_nodes; i++)
+			vn_model_need_experts(p->o->model, &p->site.plan->node[i]);
 	const vn_status st = take_candidate(p, err);
 	if (!st)
 		find_calls(p);

@@ -24,7 +24,6 @@ enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 typedef struct row_check {
 	const vn_floor_parts *f;
 	const vn_plan        *plan;
-	const vn_tensor      *weights;
 	vn_policy             policy;
 	const vn_eval        *eval;
 	int                   threads;
@@ -117,11 +116,12 @@ static vn_status compute_value(const row_check *l, int root, float *out, vn_erro
 	const vn_node  *n = &l->plan->node[v->node];
 	const bool      attends = n->op == VN_OP_ATTENTION && vn_node_keep_rule(l->plan, n).state < 0 && n->n_state == 2;
 	float          *in[VN_MAX_IN] = { NULL };
-	vn_args         a = vn_eval_args(l->plan, n, l->weights, l->policy, l->threads);
+	vn_args         a = vn_eval_args(l->plan, n, vn_model_weights(l->f->model), l->policy, l->threads);
 	vn_status       st = VN_OK;
 
 	if (--*l->left < 0 || n->out[0] != root || (n->n_state && !attends) || (vn_op_get(n->op)->mixes && !attends))
 		return fail_unsupported(l, root, err);
+	vn_model_need_experts(l->f->model, n);
 	for (int i = 0; !st && i < (attends ? 1 : n->n_in); i++)
 		st = rows_of(l, n->in[i], &in[i], err);
 	if (!st && attends)
@@ -237,7 +237,6 @@ vn_status vn_reference_rows(const vn_floor_parts *f, const vn_names *names, cons
 	vn_policy_of_recording(f->o->ref, &of_ref);
 	row_check l = { .f = f,
 		            .plan = names->plan,
-		            .weights = f->weights,
 		            .policy = of_ref,
 		            .eval = vn_eval_for(of_ref),
 		            .threads = asked > 0 ? asked : omp_get_num_procs() };

@@ -329,7 +329,9 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 		r->e[i].last = r->last;
 		const vn_ref_options o = { .policy = r->e[i].policy,
 			                       .threads = r->o->request.options->threads,
-			                       .progress = i == VN_REPLAY_OWN };
+			                       .progress = i == VN_REPLAY_OWN,
+			                       .need = vn_model_need,
+			                       .need_ctx = r->o->model };
 		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(r->o->model), &o, &r->e[i].ref,
 		                   err);
 	}

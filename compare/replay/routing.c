@@ -199,7 +199,11 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_ro
 	list_shown(&r);
 	r.want = vn_alloc_zero((size_t)r.names.plan->n_values, sizeof *r.want);
 	vn_policy_of_recording(o->ref, &r.e.policy);
-	const vn_ref_options how = { .policy = r.e.policy, .threads = o->request.options->threads, .progress = true };
+	const vn_ref_options how = { .policy = r.e.policy,
+		                         .threads = o->request.options->threads,
+		                         .progress = true,
+		                         .need = vn_model_need,
+		                         .need_ctx = o->model };
 	if (choose_value(&r) && !(st = vn_ref_create(r.names.plan, vn_model_weights(o->model), &how, &r.e.ref, err)) &&
 	    !(st = run_steps(&r, err)))
 		note_parts(&r, parts, notes);

@@ -29,6 +29,7 @@ vn_tensor *vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m
 		if (!r || r->dtype != rows[i].dtype || strcmp(r->digest.hex, rows[i].digest.hex) != 0 ||
 		    !vn_shape_equal(&r->shape, &rows[i].shape))
 			continue;
+		vn_model_need(m, i);
 		t[r - row] = vn_model_weights(m)[i];
 		any = true;
 	}

@@ -354,13 +354,14 @@ vn_status vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err)
 {
 	vn_tensor   *w = &m->weight[i];
 	const size_t n = (size_t)vn_shape_count(&w->shape), width = vn_dtype_size(w->dtype), size = vn_dtype_size(to);
-	const char  *from = w->data;
 	char        *made = malloc(n * size + 1);
 	double       part[1024];
 	const size_t most = sizeof part / sizeof *part;
 
 	if (!made)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory", m->path, m->file_name[i]);
+	vn_model_need(m, i);
+	const char *from = w->data;
 	for (size_t at = 0; at < n; at += most) {
 		const size_t k = n - at < most ? n - at : most;
 		vn_to_f64(part, from + at * width, w->dtype, k);
@@ -370,6 +371,7 @@ vn_status vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err)
 	m->made[i] = made;
 	*w = (vn_tensor) { to, w->shape, made };
 	set_kept(m->plan, i, 1 + (int)to);
+	vn_model_release(m, i);
 	return VN_OK;
 }
 
@@ -387,12 +389,21 @@ vn_tensor vn_model_read(const vn_model *m, int i, void **room)
 	return w;
 }
 
-void vn_model_need(const vn_model *m, int i)
+void vn_model_need(const void *model, int i)
 {
+	const vn_model *m = model;
+
 	if (m->weight[i].data)
 		return;
 	m->weight[i] = vn_model_read(m, i, &m->made[i]);
 	vn_model_release(m, i);
+}
+
+void vn_model_need_experts(const vn_model *m, const vn_node *n)
+{
+	for (int k = 0; n->op == VN_OP_EXPERTS && k < n->n_w; k++)
+		for (int i = 0; n->w[k] >= 0 && i < n->c.experts.experts; i++)
+			vn_model_need(m, n->w[k] + i);
 }
 
 void vn_model_release(const vn_model *m, int i)

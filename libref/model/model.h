@@ -38,8 +38,10 @@ void      vn_model_close(vn_model *m);
 const vn_plan   *vn_model_plan(const vn_model *m);
 /* (n_weights of the plan), views into mapped files, maybe unaligned. */
 const vn_tensor *vn_model_weights(const vn_model *m);
-/* Gives weight i data, if it has none. One thread at a time. */
-void             vn_model_need(const vn_model *m, int i);
+/* Gives weight i of a vn_model data, if it has none (vn_ref_options.need). One thread at a time. */
+void             vn_model_need(const void *model, int i);
+/* The same for every expert of a node, which may have none. */
+void             vn_model_need_experts(const vn_model *m, const vn_node *n);
 /* Weight i with its data; *room: memory that it needed, which the caller frees, or NULL. */
 vn_tensor        vn_model_read(const vn_model *m, int i, void **room);
 /* Lets go of the memory of weight i, if it is an expert's that stays on disk. */

@@ -32,6 +32,7 @@ t = tensors('half.h5')
 for name in 'layer3.output', 'final_norm', 'layer4.mtp_hidden', 'layer4.mtp_logits', 'logits':
     numpy.save(f'dump/{name}.npy', t[name][()])"
 say import dump --model m $ids -o dump.h5
+say import dump --model m --dry-run $ids
 say import dump --model m --mtp $ids -o dump.h5
 say import dump --mtp $ids -o dump.h5
 say_lines "$what" compare head.h5 dump.h5 --model m --allow missing

@@ -202,8 +202,7 @@ def main():
     vernier, ids = sys.argv[1], "@" + os.path.join(FIXTURES, "prompts", "p017.ids")
     with tempfile.TemporaryDirectory() as d:
         published(d)
-        good = parity_hf.check(vernier, d, ids, os.path.join(HEAD, "p017.f32.h5"), os.path.join(HEAD, "p017.f64.h5"),
-                               "head", "--mtp")
+        good = parity_hf.check(vernier, d, ids, os.path.join(HEAD, "p017.f64.h5"), "head", "--mtp")
         good &= steps(vernier, d, "ref", ["--precision", "f64"], 1e-12)
         good &= steps(vernier, d, "ref", ["--precision", "f32"], 4e-5)
         good &= evaluated(vernier, d)

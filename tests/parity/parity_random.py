@@ -4,17 +4,20 @@
     parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--family F] [--sample N] [--keep DIR] [CASE...]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Makes a
-model with random weights for every case below, for the cases named, or for N of chance; records transformers' float32
-and a float64 that numpy confirms; and holds libref to parity_hf.py's criterion and, with --gpu, the Vulkan engine to
-parity_gpu.py's. A model that fails stays in --keep.
+model with random weights for every case below, for the cases named, or for N of chance; records transformers' float64,
+which numpy confirms, with its float32 errors; and holds libref to parity_hf.py's criterion and to transformers' greedy
+tokens, and with --gpu the Vulkan engine to parity_gpu.py's criterion. A model that fails stays in --keep.
 """
 import argparse
 import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
+
+import h5py
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
@@ -34,8 +37,6 @@ SCALINGS = {
 
 MSCALE = ('{"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 16, "mscale": 1.0,'
           ' "mscale_all_dim": 0.707}')
-EXPERTS = ("deepseek_v2", "deepseek_v3", "gpt_oss", "mixtral", "olmoe", "qwen3_moe",
-           "qwen3_5_moe_text")  # no models of chance
 
 
 def longrope(pairs, original):
@@ -161,9 +162,47 @@ def words(text):
     return shlex.split(text)
 
 
+def fields_of_chance(rng, family, heads, layers, tokens, K):
+    """Fields of config.json, of families with experts, latent attention or windows."""
+    coin, experts = lambda: rng.random() < 0.5, rng.randint(2, 12)
+    used = rng.choice([1, experts, rng.randint(1, experts)])
+    window = rng.choice([2, 3, 7, max(2, tokens - 1), tokens + 1])
+    kinds = rng.choice([None, [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]])
+    if family == "mixtral":
+        return {"num_local_experts": experts, "num_experts_per_tok": used, "sliding_window": rng.choice([None, window])}
+    if family == "olmoe":
+        return {"num_experts": experts, "num_experts_per_tok": used, "norm_topk_prob": coin(), "attention_bias": coin()}
+    if family == "qwen3_moe":
+        return {"num_experts": experts, "num_experts_per_tok": used, "norm_topk_prob": coin(), "attention_bias": coin(),
+                "use_sliding_window": coin(), "sliding_window": window, "decoder_sparse_step": rng.randint(1, 3),
+                "mlp_only_layers": rng.choice([[], [0], [layers - 1]]), "moe_intermediate_size": rng.randint(8, 40)}
+    if family == "qwen3_5_moe_text":
+        return {"num_experts": experts, "num_experts_per_tok": used, "moe_intermediate_size": rng.randint(8, 40),
+                "shared_expert_intermediate_size": rng.randint(8, 40)}
+    if family == "gpt_oss":
+        return {"num_local_experts": experts, "num_experts_per_tok": used, "attention_bias": coin(),
+                "sliding_window": window, "layer_types": kinds}
+    if family in ("gemma2", "gemma3_text"):
+        return {"query_pre_attn_scalar": rng.choice([7, 31, 256]), "sliding_window": window, "layer_types": kinds,
+                "final_logit_softcapping": rng.choice([None, 1.5, 30.0]), "attention_bias": coin(),
+                "attn_logit_softcapping": rng.choice([None, 9.0, 50.0]) if family == "gemma2" else None}
+    groups = rng.choice([1, 1, 2, 4])
+    experts, chosen = groups * rng.randint(2, 5), rng.randint(1, groups)
+    used = rng.choice([1, chosen * (experts // groups), rng.randint(1, chosen * (experts // groups))])
+    # rank of keys and unrotated columns are even: transformers views the rotated ones as complex
+    some = {"q_lora_rank": rng.choice([None, rng.randint(4, 30)]), "kv_lora_rank": 2 * rng.randint(2, 20),
+            "qk_nope_head_dim": 2 * rng.randint(1, 6), "v_head_dim": rng.randint(1, 16), "n_group": groups,
+            "topk_group": chosen, "n_routed_experts": experts, "num_experts_per_tok": used,
+            "n_shared_experts": rng.randint(1, 3), "routed_scaling_factor": rng.choice([1.0, 2.5, 0.3]),
+            "first_k_dense_replace": rng.randint(0, layers), "moe_intermediate_size": rng.randint(8, 40),
+            "attention_bias": coin(), "num_key_value_heads": heads, "qk_rope_head_dim": K}
+    return {**some, "topk_method": rng.choice(["greedy", "group_limited_greedy"])} if family == "deepseek_v2" else \
+        {**some, "norm_topk_prob": coin(), "rope_interleave": coin()}
+
+
 def of_chance(rng, family=None):
     """(tokens, arguments): any family, or the one that is asked for, geometry, scaling, storage."""
-    family = family or rng.choice(sorted(set(random_model.CONFIGS) - set(EXPERTS)))
+    family = family or rng.choice(sorted(random_model.CONFIGS))
     heads, layers = rng.randint(1, 9), rng.randint(1, 4)
     a = [family, "--heads", str(heads), "--layers", str(layers), "--vocab", str(rng.randint(30, 600)),
          "--ffn", str(rng.randint(3, 150)), "--eps", rng.choice(["1e-6", "1e-5", "1e-3"]),
@@ -171,7 +210,8 @@ def of_chance(rng, family=None):
     tokens = rng.choice([1, 2, 3, 17, 63, 64, 65, 100, 129, 257, 600])
     if rng.random() < 0.4:
         a.append("--untied")
-    if family != "qwen3_5_text" and rng.random() < 0.3:
+    hybrid, others = family.startswith("qwen3_5"), ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
+    if not hybrid and family != "gpt_oss" and rng.random() < 0.3:
         a += ["--act", rng.choice(["silu", "gelu", "gelu_new", "gelu_pytorch_tanh"])]
     if family == "gpt2":
         a += ["--hidden", str(heads * rng.randint(1, 12)), "--context", str(tokens + rng.randint(0, 50))]
@@ -179,22 +219,26 @@ def of_chance(rng, family=None):
         return tokens, a
     K = 2 * rng.randint(2, 12)
     # keys of one or two columns say nearly the same: too much for float64 in chunks, --check says
-    if family == "qwen3_5_text":
+    if hybrid:
         nk, K = rng.randint(1, 4), 8 * rng.randint(1, 4)
         a += ["--linear", f"{nk},{nk * rng.randint(1, 4)},{rng.randint(3, 40)},{rng.randint(1, 40)}", "--taps",
               str(rng.randint(2, 6)),
               *rng.choice([["--interval", str(rng.randint(1, 4))],
                            ["--kinds", "".join(rng.choice("llf") for _ in range(layers))]]),
               *rng.choice([[], ["--multimodal"]])]
-    a += ["--hidden", str(rng.randint(1, 12) * heads), "--head-dim", str(K), "--theta",
+    hidden = K if family == "olmoe" else max(rng.randint(1, 12), 0 if family in others else -(-24 // heads))
+    a += ["--hidden", str(hidden * heads), "--head-dim", str(K), "--theta",
           rng.choice(["1e4", "5e5", "1e6", "12345"]),
           "--kv-heads", str(rng.choice([g for g in range(1, heads + 1) if heads % g == 0]))]
     kind = rng.choice(["none", "longrope", *SCALINGS])
-    pairs = K // 8 if family == "qwen3_5_text" else K // 2
-    kind = "none" if kind == "dynamic" and pairs == 1 else kind # an exponent of 2 / 0
+    pairs = K // 8 if hybrid else K // 2
+    if kind == "dynamic" and pairs == 1 or kind == "longrope" and family == "gemma3_text":
+        kind = "none"  # an exponent of 2 / 0; transformers' second run of a model fails
     a += ["--context", str(max(16, tokens // 2) if kind == "dynamic" else tokens + rng.randint(0, 200))]
     if kind != "none":
         a += ["--rope-scaling", longrope(pairs, rng.choice([8, 64, 512])) if kind == "longrope" else SCALINGS[kind]]
+    if family not in others:
+        return tokens, [*a, "--set", json.dumps(fields_of_chance(rng, family, heads, layers, tokens, K))]
     if family not in ("llama", "qwen3_5_text") and rng.random() < 0.6:
         a += ["--window", str(rng.randint(1, tokens + 5))]
         a += ["--full-layers", "1"] if family in ("qwen2", "qwen3") and rng.random() < 0.5 else []
@@ -205,18 +249,36 @@ def of_chance(rng, family=None):
     return tokens, a
 
 
+def decodes(vernier, model, ids, path, name):
+    """Whether a few tokens are chosen as transformers chooses them, which runs the whole text for each: its cache of
+    a window of 1 keeps everything, and one of linear layers alone cannot be asked for its length."""
+    m, text, more = golden.load(model, "f32"), [int(i) for i in ids.split(",")], []
+    scaled = m.config.rope_parameters if hasattr(m.config, "rope_parameters") else {}
+    n = 3 if "dynamic" in str(scaled) else min(3, m.config.max_position_embeddings - len(text))
+    if n < 1 or "mtp" in dir(m):
+        return True
+    for _ in range(n):
+        with torch.no_grad():
+            more.append(int(m(torch.tensor([text + more]), use_cache=False).logits[0, -1].argmax()))
+    subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--decode", str(n), "--points", "logits", "-o",
+                    path], check=True, stderr=subprocess.DEVNULL)
+    with h5py.File(path) as f:
+        found = [int(f[f"step.{i}/logits"][-1].argmax()) for i in range(n)]
+    if found != more:
+        print(f"{name}: greedy tokens {found}, expected {more}")
+    return found == more
+
+
 def run(vernier, gpus, name, tokens, arguments, keep):
     work = tempfile.mkdtemp(prefix="parity-")
     model, at = os.path.join(work, "model"), lambda f: os.path.join(work, f)
     vocab = int(arguments[arguments.index("--vocab") + 1]) if "--vocab" in arguments else 512
     ids = ",".join(str((7 * t * t + 13 * t + 5) % vocab) for t in range(tokens))
     random_model.main([*arguments, "-o", model])
-    for dtype in golden.DTYPES:
-        golden.record(model, ids, dtype, at(dtype), checked=dtype == "f64")
-    good = parity_hf.check(vernier, model, ids, at("f32"), at("f64"), name)
-    if gpus:
-        single, double = parity_hf.tensors(at("f32")), parity_hf.tensors(at("f64"))
-        cost = {n: parity_gpu.relative(single[n][()].astype("f8"), double[n][()]) for n in single if n in double}
+    good = decodes(vernier, model, ids, at("greedy"), name)
+    golden.record(model, ids, "f64", at("f64"), checked=True)
+    good &= parity_hf.check(vernier, model, ids, at("f64"), name)
+    cost = {n: parity_gpu.cost(t.attrs) for n, t in parity_hf.tensors(at("f64")).items()}
     for index, _, _ in gpus:
         good &= parity_gpu.check(vernier, index, model, ids, name, cost, floors=4.0)
     if not good:
@@ -234,7 +296,7 @@ def main():
     a.add_argument("--gpu", action="store_true")
     a.add_argument("--count", type=int, default=0, metavar="N", help="N models of chance in place of the list")
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--family", choices=sorted(set(random_model.CONFIGS) - set(EXPERTS)), help="of those of chance")
+    a.add_argument("--family", choices=sorted(random_model.CONFIGS), help="of those of chance")
     a.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth of these, for a short run")
     a.add_argument("--keep", metavar="DIR", help="where models that fail are left")
     a = a.parse_intermixed_args()

@@ -52,9 +52,7 @@ static bool agrees(int tokens, int decode, int64_t worst, double most[2])
 	CU_ASSERT_TRUE_FATAL(c->result.checkpoints.n <= 8);
 	for (int i = 0; i < 8; i++)
 		at_token[i] = worst;
-	const vn_floor_parts parts = { .o = &c->opened,
-		                           .all = &c->result.checkpoints,
-		                           .weights = vn_model_weights(c->opened.model) };
+	const vn_floor_parts parts = { .o = &c->opened, .all = &c->result.checkpoints, .model = c->opened.model };
 	vn_names_init(&names, vn_model_plan(c->opened.model));
 	CU_ASSERT_EQUAL(vn_reference_rows(&parts, &names, at_token, own, &yes, &e.err), VN_OK);
 	vn_names_finish(&names);
