@@ -209,7 +209,8 @@ static bool is_engine(const char *word)
 static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind == 1 && !is_engine(argv[optind]))
-		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
+		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s' ...",
+		               argv[optind]);
 	if (argc - optind < 2 && !o->model)
 		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
 	if (argc - optind == 2 && !is_engine(argv[optind]) && is_engine(argv[optind + 1]))
@@ -227,9 +228,10 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!is_engine(o->engine))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'%s", o->engine,
-		               strncmp(o->engine, "re", 2) == 0 || strcmp(o->engine, "cpu") == 0      ? " (did you mean 'ref'?)"
-		               : strncmp(o->engine, "gp", 2) == 0 || strcmp(o->engine, "vulkan") == 0 ? " (did you mean 'gpu'?)"
-		                                                                                      : "");
+		               strncmp(o->engine, "re", 2) == 0 || strcmp(o->engine, "cpu") == 0 ? " (did you mean 'ref'?)"
+		               : strncmp(o->engine, "gp", 2) == 0 || vn_text_is_word("vulkan|cuda", o->engine)
+		                   ? " (did you mean 'gpu'?)"
+		                   : ": another engine is recorded by its own program (vernier help usage.md)");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
 	vn_status st = o->like || o->prompts ? VN_OK : vn_prompt_check(&o->source, err);

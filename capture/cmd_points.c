@@ -14,6 +14,7 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <unistd.h>
 
 typedef struct options {
 	const char *faults; /* a glob on fault ids; "": all faults; NULL: list the points */
@@ -182,6 +183,8 @@ int cmd_points(int argc, char **argv)
 		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
+	if (model && o.faults && access(model, F_OK) != 0)
+		return vn_complain("points", "%s: no such model; of one mistake: vernier help %s", model, model);
 	if (!model && (o.verbose || o.mtp))
 		return vn_complain("points", "--%s needs a MODEL", o.verbose ? "verbose" : "mtp");
 	if (!model && o.faults && *o.faults)

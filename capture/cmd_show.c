@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
 	const char  *values;
@@ -82,6 +83,18 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 	if (strncmp(name, "step.", 5) == 0 && bare == name) {
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no step named '%s': it has %d step%s, from step.0", vn_recording_path(r),
 		        name, n, n == 1 ? "" : "s");
+		return;
+	}
+	if (strpbrk(name, "*?[{")) {
+		vn_fail(err, VN_ERR_NOTFOUND,
+		        "%s: '%s' is a pattern, and vernier show takes one name; vernier table REF CAND "
+		        "--points '%s' shows several",
+		        vn_recording_path(r), name, name);
+		return;
+	}
+	if (access(name, F_OK) == 0) {
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s', which is a file: vernier table %s %s shows both",
+		        vn_recording_path(r), name, vn_recording_path(r), name);
 		return;
 	}
 	vn_nearest_start(&near, bare);

@@ -377,6 +377,24 @@ static int take_recorded_model(vn_compare_line *k)
 	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL%s", gone);
 }
 
+/* The candidate alone: says how the reference is made. Returns 2. */
+static int one_recording(const vn_compare_line *k, int n, char *const *file)
+{
+	char line[VN_SHELL_LINE];
+
+	if (n == 0 || k->vote || access(file[0], R_OK) != 0)
+		return vn_complain(k->name, "two recordings are needed; %d given", n);
+	vn_shell_begin(line);
+	vn_shell_add(line, sizeof line, "vernier");
+	vn_shell_add(line, sizeof line, "capture");
+	vn_shell_option(line, "ref", k->how.o.model ? k->how.o.model : "MODEL");
+	vn_shell_option(line, "--ids-from", file[0]);
+	vn_shell_option(line, "-o", "REF.h5");
+	vn_shell_end(line);
+	return vn_complain(k->name, "two recordings are needed, and only %s is given; its reference is made by:%s", file[0],
+	                   line);
+}
+
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
@@ -389,7 +407,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	if ((st = no_model(k, argc - optind, argv + optind)))
 		return st;
 	if (!k->shard && argc - optind < 2)
-		return vn_complain(k->name, "two recordings are needed; %d given", argc - optind);
+		return one_recording(k, argc - optind, argv + optind);
 	k->n_ranks = 1;
 	k->ranks = argv + optind + 1;
 	if (k->shard && (st = read_ranks(k, argc - optind - 1, argv + optind)))

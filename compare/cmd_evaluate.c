@@ -426,7 +426,7 @@ static vn_status evaluate_recorded(const settings *k, const char *cand, recorded
 		return st;
 	if (x->text.m == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s: no token has logits before it on both sides", ref, cand);
-	x->e = (vn_evaluation) { .tokens = x->text.n, .windows = x->text.windows, .part_at = -1 };
+	x->e = (vn_evaluation) { .tokens = x->text.n, .windows = x->text.windows, .vocab = x->text.vocab, .part_at = -1 };
 	vn_evaluate_sum(x->text.ids, x->text.score, x->text.m, &x->e);
 	return VN_OK;
 }

@@ -7,6 +7,7 @@
 #include "capture/base/shipped.h"
 #include "capture/file/output.h"
 #include "libref/base/alloc.h"
+#include "libref/base/freed.h"
 #include "libref/base/map.h"
 #include "libref/base/nearest.h"
 #include "libref/base/printed.h"
@@ -17,6 +18,7 @@
 #include "libref/plan/point.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -30,11 +32,36 @@
 
 enum { PAGE_MAX = 1 << 20, LINE = 400 };
 
-/* Pages with definitions, the first first. */
-static const char *const pages[] = { "compare.md", "explain.md",    "limits.md",   "develop.md",
-	                                 "points.md",  "checkpoint.md", "names.md",    "dump.md",
-	                                 "isolate.md", "weights.md",    "evaluate.md", "models.md",
-	                                 "faults.md",  "json.md",       "table.md",    "usage.md" };
+/* Pages with definitions, the first first; then those that only mention words. */
+static const char *const pages[] = {
+	"compare.md",
+	"explain.md",
+	"limits.md",
+	"develop.md",
+	"points.md",
+	"checkpoint.md",
+	"names.md",
+	"dump.md",
+	"isolate.md",
+	"weights.md",
+	"evaluate.md",
+	"models.md",
+	"faults.md",
+	"usage.md",
+	"json.md",
+	"table.md",
+	"field.md",
+	"SKILL.md",
+	"SECURITY.md",
+	"selftest.md",
+	"performance.md",
+	"guides/pytorch.md",
+	"guides/any-model.md",
+	"guides/c.md",
+	"guides/llama.cpp.md",
+	"guides/rust.md",
+};
+enum { N_PAGES = sizeof pages / sizeof *pages, N_DEFINE = 14 };
 
 /* ---- mistakes ------------------------------------------------------------------------------- */
 
@@ -51,6 +78,7 @@ static bool print_catalogued(const char *id)
 		const size_t own = strcspn(line, " \n");
 		if (own)
 			mine = strlen(id) == own && strncasecmp(line, id, own) == 0;
+		mine = mine && line[strspn(line, " ")] != '>';
 		if (mine && (size_t)(end - line) > 1)
 			fwrite(line, 1, (size_t)(end - line), stdout);
 		found = found || mine;
@@ -75,7 +103,7 @@ static bool print_family(const char *id)
 	vn_say(stdout, "%-14s ", vn_mistake_id(best));
 	for (const char *at = vn_mistake_title(best), *end; *at; at = end) {
 		end = at + (*at == '%' ? strspn(at + 1, "+-#0123456789.l") + 2 : strcspn(at, "%"));
-		vn_say(stdout, "%.*s", *at == '%' ? 2 : (int)(end - at), *at == '%' ? ".." : at);
+		vn_say(stdout, "%.*s", *at == '%' ? 1 : (int)(end - at), *at == '%' ? "N" : at);
 	}
 	vn_say(stdout, "%s\n",
 	       strlen(id) > strlen(vn_mistake_id(best)) ? " (in the id, the number that explain fitted)" : "");
@@ -90,6 +118,14 @@ static void print_lines(const char *page, const char *from, const char *to)
 	vn_say(stdout, "%s: ", page);
 	fwrite(from, 1, (size_t)(to - from), stdout);
 	vn_say(stdout, "\n");
+}
+
+/* Does the text begin with the word, and not go on with a letter of it? */
+static bool is_whole(const char *text, const char *word)
+{
+	const size_t n = strlen(word);
+
+	return strncasecmp(text, word, n) == 0 && !isalnum((unsigned char)text[n]) && text[n] != '_';
 }
 
 /* Does the text begin with the word, which ends there? */
@@ -130,13 +166,17 @@ static const char *paragraph_end(const char *at)
 /* Each looks for the word in one way. Returns where it is, and its end. */
 static const char *find_entry(const char *text, const char *word, const char **end)
 {
-	for (const char *at = text; *at; at = line_end(at), at += *at == '\n') {
-		const char *in = at + strspn(at, "-| *`");
-		if ((*at == '-' || *at == '|') && in - at > 2 && is_word(in, word)) {
-			*end = item_end(at);
-			return at;
+	for (const char *at = text; *at; at = line_end(at), at += *at == '\n')
+		for (const char *in = at + strspn(at, "-| *`"); (*at == '-' || *at == '|') && in - at > 2;) {
+			if (is_word(in, word)) {
+				*end = item_end(at);
+				return at;
+			}
+			in += strcspn(in, "`\n"); /* "| `missing`, `extra` |" */
+			if (strncmp(in, "`, `", 4) != 0)
+				break;
+			in += 4;
 		}
-	}
 	return NULL;
 }
 
@@ -150,41 +190,96 @@ static const char *find_section(const char *text, const char *word, const char *
 	return NULL;
 }
 
-static const char *find_definition(const char *text, const char *word, const char **end)
+/* The paragraph around a place, or the row of a table or a list. */
+static const char *around(const char *text, const char *at, const char **end)
 {
-	char marked[LINE];
+	const char *begin = at;
 
-	snprintf(marked, sizeof marked, "*%s*", word);
-	const char *found = vn_text_find(text, marked), *at = found;
-	if (!found)
-		return NULL;
+	while (begin > text && begin[-1] != '\n')
+		begin--;
+	if (*begin == '|' || *begin == '-') {
+		*end = item_end(begin);
+		return begin;
+	}
 	while (at > text && !(at[-1] == '\n' && (at - text < 2 || at[-2] == '\n')))
 		at--;
 	*end = paragraph_end(at);
 	return at;
 }
 
-static bool print_from_pages(const char *word)
+static const char *find_definition(const char *text, const char *word, const char **end)
+{
+	char marked[LINE];
+
+	snprintf(marked, sizeof marked, "*%s*", word);
+	const char *found = vn_text_find(text, marked);
+	return found ? around(text, found, end) : NULL;
+}
+
+static const char *find_marked(const char *text, const char *word, const char **end)
+{
+	char marked[LINE];
+
+	snprintf(marked, sizeof marked, "`%s`", word);
+	const char *found = vn_text_find(text, marked);
+	return found ? around(text, found, end) : NULL;
+}
+
+static const char *find_mention(const char *text, const char *word, const char **end)
+{
+	for (const char *at = text; *at; at++)
+		if ((at == text || !isalnum((unsigned char)at[-1])) && is_whole(at, word))
+			return around(text, at, end);
+	return NULL;
+}
+
+/* Prints what the first of the pages says of the word, and returns the place of this page; n: none
+ * has it. `print` false: only looks. */
+static int print_found(const char *(*find)(const char *, const char *, const char **), const char *word, int from,
+                       int n, bool print)
+{
+	for (int i = from; i < n; i++) {
+		char           path[PATH_MAX];
+		VN_FREED char *text = NULL;
+		const char    *end = NULL, *found;
+		size_t         bytes;
+		vn_error       err;
+		if (vn_shipped_find(".", pages[i], path, &err) || vn_read_text(path, PAGE_MAX, &text, &bytes, &err) ||
+		    !(found = find(text, word, &end)))
+			continue;
+		if (print)
+			print_lines(pages[i], found, end);
+		return i;
+	}
+	return n;
+}
+
+static bool print_defined(const char *word)
 {
 	static const char *(*const find[])(const char *, const char *, const char **) = { find_entry, find_definition,
 		                                                                              find_section };
 
 	for (size_t how = 0; how < sizeof find / sizeof *find; how++)
-		for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-			char        path[PATH_MAX], *text = NULL;
-			const char *end = NULL;
-			size_t      bytes;
-			vn_error    err;
-			if (vn_shipped_find(".", pages[i], path, &err) || vn_read_text(path, PAGE_MAX, &text, &bytes, &err))
-				continue;
-			const char *found = find[how](text, word, &end);
-			if (found)
-				print_lines(pages[i], found, end);
-			free(text);
-			if (found)
-				return true;
-		}
+		if (print_found(find[how], word, 0, N_DEFINE, true) < N_DEFINE)
+			return true;
 	return false;
+}
+
+/* The first paragraph that has the word, and which pages have it too. */
+static bool print_mentioned(const char *word)
+{
+	int first = print_found(find_marked, word, 0, N_PAGES, true);
+
+	if (first == N_PAGES)
+		first = print_found(find_mention, word, 0, N_PAGES, true);
+
+	for (int i = first, n = 0; i < N_PAGES; n++) {
+		if ((i = print_found(find_mention, word, i + 1, N_PAGES, false)) < N_PAGES)
+			vn_say(stdout, "%s%s", n ? ", " : "also in: ", pages[i]);
+		else if (n)
+			vn_say(stdout, "\n");
+	}
+	return first < N_PAGES;
 }
 
 /* "layer1.q_rope" is the point q_rope. */
@@ -222,14 +317,23 @@ static bool print_metric(const char *word)
 }
 
 /* Prints what is known of the word: the row of the catalogue ("R2.1e4"), the entry of a glossary or
- * of a table, the section of this title, the paragraph that defines it. Returns false, and prints
- * nothing, if no page has it. */
+ * of a table, the section of this title, the paragraph that defines it, or has it. Returns false,
+ * and prints nothing, if no page has it. */
 static bool print_word(const char *word)
 {
-	if (!*word || strlen(word) > 60 || strpbrk(word, "\n*|`"))
+	char         one[LINE];
+	const size_t n = strlen(word);
+
+	if (n < 2 || n > 60 || strpbrk(word, "\n*|`"))
 		return false;
-	return print_catalogued(word) || print_family(word) || print_metric(word) || print_point(word) ||
-	       print_from_pages(word);
+	if (print_catalogued(word) || print_family(word)) {
+		vn_fault_signs(word, stdout);
+		return true;
+	}
+	if (print_metric(word) || print_point(word) || print_defined(word))
+		return true;
+	snprintf(one, sizeof one, "%.*s", (int)n - (word[n - 1] == 's'), word);
+	return (one[n - 1] == '\0' && print_defined(one)) || print_mentioned(word);
 }
 
 typedef struct settings {
@@ -332,14 +436,21 @@ static bool is_page(const char *name)
 	return n > 3 && strcmp(name + n - 3, ".md") == 0 && *name != '/' && !strstr(name, "..");
 }
 
-/* "usage" for "usage.md", "guides/c" for "guides/c.md". */
+/* Guides are found without their folder, too. */
+static vn_status find_page(const char *name, char path[PATH_MAX])
+{
+	vn_error  err;
+	vn_status st = vn_shipped_find(".", name, path, &err);
+
+	return st && !strchr(name, '/') ? vn_shipped_find("guides", name, path, &err) : st;
+}
+
+/* "usage" for "usage.md", "c" and "guides/c" for "guides/c.md". */
 static bool is_bare_page(const char *name, char page[NAME_MAX + 1])
 {
-	char     path[PATH_MAX];
-	vn_error err;
+	char path[PATH_MAX];
 
-	return snprintf(page, NAME_MAX + 1, "%s.md", name) <= NAME_MAX && is_page(page) &&
-	       !vn_shipped_find(".", page, path, &err);
+	return snprintf(page, NAME_MAX + 1, "%s.md", name) <= NAME_MAX && is_page(page) && !find_page(page, path);
 }
 
 static int print_file(const char *path)
@@ -360,10 +471,9 @@ static int print_file(const char *path)
 /* Prints a page of the documentation. */
 static int print_page(const char *name)
 {
-	char     path[PATH_MAX];
-	vn_error err;
+	char path[PATH_MAX];
 
-	if (vn_shipped_find(".", name, path, &err)) {
+	if (find_page(name, path)) {
 		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
 		return 2;
 	}
@@ -378,7 +488,7 @@ static int no_topic(const vn_command_table *t, const char *topic)
 	vn_nearest_start(&near, topic);
 	for (int i = 0; i < t->n; i++)
 		vn_nearest_try(&near, t->command[i].options->name);
-	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+	for (int i = 0; i < N_PAGES; i++)
 		vn_nearest_try(&near, pages[i]);
 	vn_say(stderr, "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands\n", topic,
 	       vn_nearest_hint(&near));

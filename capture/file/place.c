@@ -176,6 +176,10 @@ static vn_status check_length(const char *path, vn_place_kind kind, vn_error *er
 
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
+	static const char *const elsewhere[] = {
+		".npz", ".npy", ".safetensors", ".gguf", ".json", ".html", ".yaml", ".pt"
+	};
+
 	struct stat st;
 	size_t      n = strlen(path);
 
@@ -204,6 +208,9 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
 		return vn_fail(err, VN_ERR_IO, "%s: names a directory; give the name of a file", path);
+	for (size_t i = 0; kind == VN_PLACE_RECORDING && i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (n > strlen(elsewhere[i]) && strcmp(path + n - strlen(elsewhere[i]), elsewhere[i]) == 0)
+			return vn_fail(err, VN_ERR_USAGE, "%s: a recording is an HDF5 file: give it a name that ends in .h5", path);
 	return vn_place_check_folder(path, err);
 }
 

@@ -19,7 +19,10 @@ static vn_status refuse_path(const char *path, vn_error *err)
 	if (vn_other_format(path, false, err))
 		return VN_ERR_UNSUPPORTED;
 	if (vn_text_ends(path, ".npy"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s: one tensor; a directory of .npy files is imported: put it in one, under the name of its "
+		               "checkpoint (logits.npy)",
+		               path);
 	if (vn_text_ends(path, ".h5") || vn_text_ends(path, ".hdf5"))
 		return vn_fail(
 			err, VN_ERR_USAGE,

@@ -76,7 +76,15 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 		d->step[k].rows = -1; /* not known */
 	if (d->n_ids || o->dry)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_USAGE, "%s: does not record the tokens: give --ids LIST or --ids-from REC", d->path);
+	if (d->n && vn_text_ends(d->array[0].name, ".weight"))
+		return vn_fail(
+			err, VN_ERR_USAGE,
+			"%s: holds weights (first: %s), not what a run computes: vernier capture ref MODEL records a run", d->path,
+			d->array[0].name);
+	return vn_fail(err, VN_ERR_USAGE,
+	               "%s: does not record the tokens: give --ids LIST, --ids-from REC, or --like REC, by whose "
+	               "numbers the names are found too",
+	               d->path);
 }
 
 /* Names are proposed by numbers, so those of --like must be of the same tokens; either may end
@@ -572,9 +580,10 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		snprintf(head, sizeof head, "; %d of them seem to be of a multi-token-prediction head: --mtp", i->of_head);
 	return vn_fail(
 		err, VN_ERR_NOTFOUND,
-		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names %s maps them, --unmapped "
+		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names %s maps them, %s--unmapped "
 		"keep|drop keeps or drops them, --dry-run lists them%s",
-		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP", head);
+		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP",
+		i->o->like ? "" : "--like REF.h5 finds them by the numbers, ", head);
 }
 
 /* ---- its precision --------------------------------------------------------------------------- */

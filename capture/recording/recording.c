@@ -68,7 +68,9 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
-		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
+		               S_ISDIR(st.st_mode)
+		                   ? "a directory; a recording is one file (of a model, vernier points lists the checkpoints)"
+		                   : "not a regular file");
 	vn_input_note(r->fd);
 	r->bytes = st.st_size;
 	r->device = st.st_dev;

@@ -205,7 +205,9 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
 {
 	struct stat s;
-	const bool  stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
+	if (!*path)
+		return vn_fail(err, VN_ERR_USAGE, "the name of a file is missing behind '@'");
+	const bool stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
 	return stream ? read_stream(path, text, bytes, err) : vn_read_text(path, MOST_TEXT, text, bytes, err);
 }
 

@@ -206,6 +206,7 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
 			vn_recording_release(s[k].r, s[k].held);
 		VN_FREE(s[k].at, s[k].data);
 	}
+	x->vocab = s[0].width;
 	x->windows++;
 	x->longest = tokens > x->longest ? tokens : x->longest;
 	return st;

@@ -15,6 +15,7 @@ typedef struct vn_recorded_text {
 	int64_t         n;
 	vn_token_score *score; /* (m) of the tokens that both sides have a row for */
 	int64_t         m;
+	int64_t         vocab;    /* of the logits */
 	int64_t         windows;  /* pairs added */
 	int64_t         longest;  /* tokens of the longest pair */
 	int64_t         unscored; /* tokens without a row on one side or both */

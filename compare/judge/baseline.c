@@ -64,7 +64,7 @@ static vn_status load_baseline(baseline *b, vn_error *err)
 		return refuse_baseline(b, err, "is empty");
 	const vn_status st = vn_read_text(b->path, FILE_MAX_BYTES, &text, &bytes, err);
 	if (st)
-		return st;
+		return vn_context(err, st, "--baseline takes the JSON report of an earlier comparison (-o FILE.json)");
 	b->root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	free(text);
 	if (!b->root)

@@ -271,8 +271,9 @@ static vn_status check_hits(const vn_opened *o, const vn_checkpoints *all, const
 
 	for (int i = 0; i < o->request.options->n_points; i++)
 		if (!hits[i])
-			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob[i],
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s%s", glob[i],
 			               vn_recording_path(o->ref), vn_recording_path(o->cand),
+			               strchr(glob[i], ',') ? ": give --points once for each" : "",
 			               vn_point_hint(glob[i], entry_name, o->ref, vn_recording_count(o->ref), hint));
 	if (all->n == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");

@@ -324,8 +324,11 @@ vn_status vn_document_read(const char *path, vn_document *doc, vn_error *err)
 	*doc = (vn_document) { .first = -1, .divergence = -1, .read = r };
 	r->path = path;
 	if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
-		return st;
-	st = read_members(doc, r, text, bytes, err);
+		return st == VN_ERR_FORMAT ? vn_context(err, st, "a JSON report is needed") : st;
+	st = text[strspn(text, " \t\r\n")] == '{'
+	         ? read_members(doc, r, text, bytes, err)
+	         : vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON report, which vernier compare REF CAND -o FILE.json writes",
+	                   path);
 	free(text);
 	if (st || (st = check_members(doc, r, err)) || (st = vn_reading_sort(r, err)))
 		return st;

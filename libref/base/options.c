@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HELP = 'h', OPERAND = 1, LONG_HELP = 2, FIRST = 256 }; /* among getopt's codes, those below FIRST are letters */
 
@@ -414,6 +415,10 @@ static const char *called_elsewhere(const char *name)
 		{ "dtype|torch-dtype", "precision" },
 		{ "input-ids|token-ids", "ids" },
 		{ "generate|max-new-tokens|max-tokens|n-predict", "decode" },
+		{ "verbose|v", "all" },
+		{ "list|check", "dry-run" },
+		{ "m", "model" },
+		{ "p", "prompt" },
 	};
 
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
@@ -443,10 +448,14 @@ static int complain_unknown(const vn_command *c, const char *given)
 	if (c->model && vn_text_is_word("model|m", bare))
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %.*s", given,
 		                   c->name, (int)strcspn(c->synopsis, "\n"), c->synopsis);
-	vn_nearest_start(&near, called_elsewhere(bare));
-	for (int i = 0; i < c->n; i++)
-		if (vn_option_is_of(c, &c->option[i]))
-			vn_nearest_try(&near, c->option[i].name);
+	for (int other = 0; other < 2; other++) {
+		vn_nearest_start(&near, other ? called_elsewhere(bare) : bare);
+		for (int i = 0; i < c->n; i++)
+			if (vn_option_is_of(c, &c->option[i]))
+				vn_nearest_try(&near, c->option[i].name);
+		if (vn_nearest_found(&near))
+			break;
+	}
 	if (vn_nearest_found(&near))
 		return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, vn_nearest_found(&near));
 	return vn_complain(c->name, "unknown option '%s'", given);
@@ -465,6 +474,13 @@ static const char *unknown_argument(char *const *argv, int argc)
 	return now;
 }
 
+/* U+2010 to U+2015 and U+2212, as word processors write "--". */
+static bool is_typographic(const char *word)
+{
+	return strncmp(word, "\xe2\x80", 2) == 0 ? (word[2] & 0xff) >= 0x90 && (word[2] & 0xff) <= 0x95
+	                                         : strncmp(word, "\xe2\x88\x92", 3) == 0;
+}
+
 /* "-model" would be five options of one letter, and "-o=FILE" a file "=FILE".
  * Returns false after a message. */
 static bool check_dashes(const vn_command *c, int argc, char **argv)
@@ -472,6 +488,10 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char  *name = argv[i] + 1;
 		const size_t n = strcspn(name, "=");
+		if (is_typographic(argv[i]) && access(argv[i], F_OK) != 0) {
+			vn_complain(c->name, "'%s' begins with a typographic dash: options begin with '-' or '--'", argv[i]);
+			return false;
+		}
 		if (argv[i][0] != '-' || *name == '-' || n == 0)
 			continue;
 		for (int k = 0; k < c->n; k++)

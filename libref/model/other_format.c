@@ -38,8 +38,8 @@ static const struct {
 	{ ".npz", 0, PACKED, "a dump of arrays: vernier import makes a recording of it" },
 	{ NULL, 0, PACKED, "a zip archive: unpack it (unzip)" },
 	{ ".onnx", 0, NULL,
-	  "an ONNX graph is no model here: give the HuggingFace directory that it was exported from; what ONNX Runtime "
-	  "computes is imported from .npz (vernier help dump.md)" },
+	  "an ONNX graph, which is not read: a model is the HuggingFace directory that it was exported from; what ONNX "
+	  "Runtime computes is imported from .npz (vernier help dump.md)" },
 	{ ".tflite", 0, NULL, "a TensorFlow Lite graph is no model here: give the HuggingFace directory" },
 };
 

@@ -80,7 +80,7 @@ static vn_status read_entry(vn_source_tensor *t, json_t *e, const unsigned char 
 	if (!json_is_integer(b) || !json_is_integer(f) || begin < 0 || end < begin || (uint64_t)end > size)
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: %s: data_offsets [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
-		               "] are outside the %zu bytes of data",
+		               "] are outside the %zu bytes of data: is the file cut?",
 		               path, name, begin, end, size);
 	if ((uint64_t)(end - begin) != total / 8)
 		return vn_fail(err, VN_ERR_FORMAT,
@@ -112,7 +112,7 @@ static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buff
 static vn_status read_length(const char *path, const unsigned char *p, size_t bytes, uint64_t *n, vn_error *err)
 {
 	if (bytes < 8)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file", path, bytes);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file: is it cut?", path, bytes);
 	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them",
 		               path);

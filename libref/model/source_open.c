@@ -35,14 +35,20 @@ static vn_status no_config(const char *dir, vn_error *err)
 	static const char *const weights[] = { "pytorch_model.bin", "model.safetensors", "model.safetensors.index.json" };
 	VN_FREED struct dirent **file = NULL;
 	const int                n = scandir(dir, &file, is_gguf, alphasort);
-	char                    *path = NULL;
+	char                    *path = vn_alloc_check(vn_text_new("%s/adapter_config.json", dir));
+	const bool               adapter = access(path, F_OK) == 0;
 	size_t                   i = 0;
 
 	do {
 		free(path);
 		path = vn_alloc_check(vn_text_new("%s/%s", dir, weights[i]));
 	} while (access(path, F_OK) != 0 && ++i < sizeof weights / sizeof *weights);
-	if (n > 0)
+	if (adapter)
+		vn_fail(err, VN_ERR_NOTFOUND,
+		        "%s: an adapter (PEFT), not a model: merge it into its base in Python: "
+		        "model.merge_and_unload().save_pretrained('DIR')",
+		        dir);
+	else if (n > 0)
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
 		        file[0]->d_name);
 	else if (i == sizeof weights / sizeof *weights)

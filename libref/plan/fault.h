@@ -56,6 +56,8 @@ int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
 /* Prints the catalogue: by chapter, one line per fault. */
 void vn_fault_page(FILE *to);
+/* Prints how the wrong numbers of an id look, if that is known. */
+void vn_fault_signs(const char *id, FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of
  * the same shapes. */

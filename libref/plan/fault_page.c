@@ -83,6 +83,15 @@ static void print_family(const page_entry *const *e, int n, FILE *to)
 	}
 }
 
+void vn_fault_signs(const char *id, FILE *to)
+{
+	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+		if (strcmp(signs[i].id, id) == 0 || (!strchr(signs[i].id, '.') && is_family(signs[i].id, id))) {
+			vn_options_wrap(to, signs[i].words, fprintf(to, "%*s> ", INDENT, ""), INDENT + 2);
+			fputc('\n', to);
+		}
+}
+
 void vn_fault_page(FILE *to)
 {
 	for (size_t c = 0; c < sizeof chapters / sizeof *chapters; c++) {

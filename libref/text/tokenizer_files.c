@@ -274,7 +274,9 @@ vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *e
 		return st;
 	if (!there)
 		return vn_fail(err, VN_ERR_NOTFOUND,
-		               "%s: no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt", directory);
+		               "%s: no tokenizer found: expected tokenizer.json, or vocab.json and merges.txt (in Python, "
+		               "tokenizer.save_pretrained(DIR) writes them)",
+		               directory);
 	if ((st = open_older(directory, t, err))) {
 		vn_tokenizer_close(*t);
 		*t = NULL;

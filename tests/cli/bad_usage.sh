@@ -13,7 +13,7 @@ try help --man compare extra
 try help --completions bash extra
 try help --prefix --man compare
 try help --verbose
-try help nothing
+try help nonesuch
 try help nothing.md
 try --version --foo
 try --version extra

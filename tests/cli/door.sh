@@ -54,7 +54,7 @@ printf 'abc123' >hub/models--Qwen--tiny/refs/main
 VERNIER_MODEL=Qwen/tiny say_lines '^note +--model' compare x.h5 cand.h5
 VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
 echo "== words"
-for w in R2.1e4 R2.1.5e5 W4 floor tap glossary nmse_over_floor specs/develop.md nothing; do
+for w in R2.1e4 R2.1.5e5 W4 floor tap glossary nmse_over_floor specs/develop.md nonesuch; do
 	say help $w | head -n 6 | cut -c1-90
 done
 echo "== examples, in short"

@@ -41,8 +41,10 @@ fi
 for page in $(cd "$usr/share/vernier" && find . -name '*.md' -printf '%P\n') ; do
 	"$usr/bin/vernier" help "$page" | cmp - "$usr/share/vernier/$page" || fail "help $page prints something else"
 done
-grep -rhoE 'vernier help [a-z./A-Z]*\.md' texts "$usr/share/vernier" | sort -u | while read -r _ _ page; do
-	test -s "$usr/share/vernier/$page" || fail "no page $page"
+grep -rhoE 'vernier help [a-z./A-Z_-]*\.md' texts "$usr/share/vernier" | sort -u >named
+while read -r _ _ page; do "$usr/bin/vernier" help "$page" >/dev/null || fail "no page $page"; done <named
+for word in any-model glossary contract residual within inherited Ctrl-C vernier.yaml; do # without the source
+	VERNIER_SPECS=$usr/share/vernier "$usr/bin/vernier" help "$word" >/dev/null || fail "help $word"
 done
 "$usr/bin/vernier" help usag.md 2>&1 | grep -q "no page 'usag.md'" || fail "help usag.md"
 "$usr/bin/vernier" capture ref "$source/fixtures/qwen2-trained" --ids 1,2,3 -o a.h5 2>/dev/null

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER]: makes what a release
-# of the version in CMakeLists.txt consists of, and checks it. FOLDER (build/release-files) has
+# release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER] [--roots FOLDER]: makes what
+# a release of the version in CMakeLists.txt consists of, and checks it. -o FOLDER
+# (build/release-files) then has
 #
 #   vernier-V.tar.gz               the commit, with the word of .github/packaging/owner
 #   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
@@ -12,17 +13,23 @@
 #   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
 #   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh, and a wheel
 #
-# --build: a build folder (default: build/release), whose program is installed. Nothing is
+# --build: a build folder (default: build/release), whose program is installed. --roots: where
+# wheel.sh, packages.sh and aarch64.sh keep their roots (default: /var/tmp/vernier-*). Nothing is
 # published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
 # and works.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=build/release-files build=build/release more=
+out=build/release-files build=build/release roots=/var/tmp/vernier- more=
 while [ $# -gt 0 ]; do
 	case $1 in
 	-o) out=${2:?-o FOLDER}; shift ;;
 	--build) build=${2:?--build FOLDER}; shift ;;
-	--with) more="$more ${2:?--with wheel, deb or aarch64}"; shift ;;
+	--roots) roots=$(realpath -m "${2:?--roots FOLDER}")/; shift ;;
+	--with)
+		[[ ${2-} =~ ^(wheel|deb|aarch64)$ ]] || { echo "release.sh: --with takes wheel, deb or aarch64" >&2; exit 2; }
+		more="$more $2"
+		shift
+		;;
 	*) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 	esac
 	shift
@@ -166,10 +173,9 @@ grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the be
 for kind in $more; do
 	echo "== $kind"
 	case $kind in
-	wheel) capture/python/wheel.sh -o "$out" ;;
-	deb) tests/package/packages.sh -o "$out" ;;
-	aarch64) tests/package/aarch64.sh -o "$out" --x86 "$build/compare/vernier" ;;
-	*) fail "--with takes wheel, deb or aarch64, not '$kind'" ;;
+	wheel) capture/python/wheel.sh -o "$out" --root "${roots}wheel" ;;
+	deb) tests/package/packages.sh -o "$out" --roots "${roots}packages" ;;
+	aarch64) tests/package/aarch64.sh -o "$out" --root "${roots}aarch64" --x86 "$build/compare/vernier" ;;
 	esac
 done
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&
