@@ -136,14 +136,15 @@ static int count_draws(const vn_step *step, int steps)
 }
 
 /* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in
- * several ways (vn_angles), and compute the delta rule token by token, or in chunks. */
+ * several ways (vn_angles), and compute the delta rule in chunks, whose sums of decays may be
+ * large. */
 static void turn_otherwise(vn_plan *plan, int i)
 {
 	for (int k = 0; k < plan->n_nodes; k++)
 		if (plan->node[k].op == VN_OP_ROPE)
 			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
 		else if (plan->node[k].op == VN_OP_DELTA_RULE)
-			plan->node[k].x.delta.chunked = i % 2;
+			plan->node[k].x.delta.chunked = 1, plan->node[k].x.delta.drawn = i + 1;
 }
 
 static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error *err)

@@ -28,7 +28,8 @@ DECODED = 12
 CAPPED = ("gemma2",)  # sdpa of transformers leaves out the cap of its scores
 # Correct prompts once called outside: family, format, attention, tokens, where, what was saved.
 ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
-                ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)))
+                ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)),
+                ("qwen3_5_text", F32, "eager", 40, 393, ("logits",)))
 
 # Models whose attention is not flat: a deep one, a wide one, and one with norms of heads.
 SHAPES = {
