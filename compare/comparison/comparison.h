@@ -108,7 +108,9 @@ typedef struct vn_replayed {
 	/* factor on both limits, of a span with a floor of its own, or of a norm whose rows err as a
 	 * whole; 0: vn_local_slack */
 	double          slack;
-	double          channel; /* error of the worst channel over what chance allows, of such a span: 1 is the limit */
+	/* error of the worst channel over what chance allows, of such a span: 1 is the limit; and of
+	 * the steps of few rows up to this one */
+	double          channel, channel_of_steps;
 	bool            not_widened;         /* the steps judged with it are beyond the limit (pool_steps.h) */
 	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int             span;                /* number of nodes from captured tensors to here, including its own */

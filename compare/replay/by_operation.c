@@ -136,8 +136,8 @@ static bool span_clears(const vn_checkpoint *p, const vn_check *k)
 	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
 	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
 
-	if (info->worst == VN_WORST_CHANNEL)
-		return k->metric == VN_M_WORST_CHANNEL_NMSE && !k->steps && p->replay.channel <= 1;
+	if (info->worst == VN_WORST_CHANNEL && (k->metric != VN_M_WORST_CHANNEL_NMSE || x != nmse)) /* else of few rows */
+		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? p->replay.channel_of_steps : p->replay.channel) <= 1;
 	if (info->kind == VN_KIND_NORM)
 		return fabs(x - 1) <= error + nmse / 2;
 	return info->kind != VN_KIND_FACTOR || x <= error;

@@ -1,6 +1,7 @@
 /* draws.c: see draws.h. */
 #include "compare/replay/draws.h"
 
+#include "compare/replay/draw_choices.h"
 #include "libref/base/alloc.h"
 #include "libref/base/digest.h"
 #include "libref/exec/eval.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 /* Few rows need more draws: the mean error must be known better than the candidate's own. */
+enum { FEW_TOKENS = 8 /* steps of fewer are judged together (pool_channels.h) */ };
 enum { FEW_ROWS = 32, SOME_ROWS = 128, SOME_DRAWS = 6, FEWEST_DRAWS = 4 };
 enum { ROWS_READ = 64, ERRORS = VN_DRAWS_MOST * ROWS_READ /* of one output */ };
 
@@ -19,9 +21,13 @@ typedef struct draw {
 	vn_random_rounding rounding;
 } draw;
 
-/* The local errors of the steps of one value, in floors. */
+/* The local errors of the steps of one value, in floors; and of the steps of few rows, the squared
+ * error of each channel. */
 typedef struct step_pool {
-	double sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
+	double  sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
+	double *channel[2];   /* (channels): of the candidate; the mean of the draws; NULL: of no step */
+	/* the error of the draws in all channels; its square over its degrees of freedom */
+	double  all, squares;
 } step_pool;
 
 /* The squared error of each channel (number of a row) at the end of a span, over the rows that are
@@ -136,14 +142,15 @@ static int count_draws(const vn_step *step, int steps)
 }
 
 /* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in
- * several ways (vn_angles), and compute the delta rule token by token, or in chunks. */
+ * several ways (vn_angles), and compute the delta rule in chunks, whose sums of decays may be
+ * large. */
 static void turn_otherwise(vn_plan *plan, int i)
 {
 	for (int k = 0; k < plan->n_nodes; k++)
 		if (plan->node[k].op == VN_OP_ROPE)
 			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
 		else if (plan->node[k].op == VN_OP_DELTA_RULE)
-			plan->node[k].x.delta.chunked = i % 2;
+			plan->node[k].x.delta.chunked = 1, plan->node[k].x.delta.drawn = i + 1;
 }
 
 static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error *err)
@@ -211,6 +218,8 @@ void vn_draws_close(vn_replay *r)
 		vn_replay_engine_close(&d->draw[i].e);
 		vn_plan_destroy(d->draw[i].plan);
 	}
+	for (int v = 0; v < r->plan->n_values; v++)
+		VN_FREE(d->pool[v].channel[0], d->pool[v].channel[1]);
 	VN_FREE(d->ends, d->want, d->pool, d->error);
 	for (int o = 0; o < VN_MAX_OUT + 2; o++)
 		free(d->channels[o].now);
@@ -433,6 +442,15 @@ static int list_ends(vn_replay *r, int k)
 	return n;
 }
 
+static vn_status choose_otherwise(vn_replay *r, int k, vn_error *err)
+{
+	vn_draw_set d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
+
+	for (int i = 0; i < d.n; i++)
+		d.of[i] = &r->draws->draw[i].e;
+	return vn_draw_choices(&d, r->plan, k, r->step->tokens, err);
+}
+
 vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
 {
 	vn_draws *d = r->draws;
@@ -450,7 +468,7 @@ vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
 			if (e->out[o].large.data) /* as large as all else together */
 				vn_node_output_free(&e->out[o]);
 	}
-	return st;
+	return st || !d || r->plan->node[k].op != VN_OP_TOP_K ? st : choose_otherwise(r, k, err);
 }
 
 const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
@@ -461,18 +479,50 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 	return NULL;
 }
 
+/* The error of the worst channel over what chance allows. */
+static double judge_channels(const double *cand, const double *draws, int64_t n, double freedom)
+{
+	double worst = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (cand[i] > 0) /* infinite if no draw has an error there */
+			worst = fmax(worst, cand[i] / draws[i]);
+	return worst / (VN_SPAN_LIMIT * vn_local_chance(freedom));
+}
+
+/* Adds a step to its value's pool, and judges the channels of all steps so far. draws: (c->n) their
+ * mean. */
+static double pool_channels(step_pool *pool, const channel_errors *c, const double *draws, double freedom)
+{
+	double all = 0;
+
+	for (int k = 0; k < 2 && !pool->channel[k]; k++)
+		pool->channel[k] = vn_alloc_zero((size_t)c->n, sizeof **pool->channel);
+	for (int64_t i = 0; i < c->n; i++) {
+		pool->channel[0][i] += c->now[i];
+		pool->channel[1][i] += draws[i];
+		all += draws[i];
+	}
+	pool->all += all;
+	pool->squares += all * all / freedom;
+	return judge_channels(pool->channel[0], pool->channel[1], c->n,
+	                      pool->squares > 0 ? pool->all * pool->all / pool->squares : freedom);
+}
+
 void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
                        vn_replayed *l)
 {
 	vn_draws       *d = r->draws;
 	channel_errors *c = &d->channels[f - d->floor];
-	double          row[ROWS_READ], worst = 0;
+	double          row[ROWS_READ];
 
 	read_rows(d, fine, cand, token_axis(r, f->value), row, c);
+	const double freedom = freedom_of_channel(c, d->n) * d->n / (d->n + 1);
 	for (int64_t i = 0; i < c->n; i++)
-		if (c->now[i] > 0) /* infinite if no draw has an error there */
-			worst = fmax(worst, c->now[i] * d->n / c->sum[i]);
-	l->channel = worst / (VN_SPAN_LIMIT * vn_local_chance(freedom_of_channel(c, d->n) * d->n / (d->n + 1)));
+		c->sum[i] /= d->n;
+	l->channel = judge_channels(c->now, c->sum, c->n, freedom);
+	if (r->step->rows < FEW_TOKENS)
+		l->channel_of_steps = pool_channels(&d->pool[f->value], c, c->sum, freedom);
 }
 
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l)

@@ -5,7 +5,8 @@
  * precision gives one number of a random quantity (for the logits of one token it scatters between
  * a fifth and four times its mean), and for float32 none: the reference adds more precisely than
  * any engine. So the model is run several times more precisely, with the result of every operation
- * rounded at random (random_rounding.h): each run is a draw of a correct engine. Tensors that the
+ * rounded at random (random_rounding.h): each run is a draw of a correct engine, which may also
+ * choose other experts where their scores tie (draw_choices.h). Tensors that the
  * candidate captured are taken from it, as in the replay.
  *
  *   floor               the mean over the draws of the error against the more precise run B

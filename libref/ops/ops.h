@@ -209,8 +209,8 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
  *   P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
  *   (I + A) U = beta v;  (I + A) W = beta exp(c) k;  N = U - W S
  *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
- * Of an experiment, only `chunked` is supported. Returns false without memory. (Yang, Kautz,
- * Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
+ * Of an experiment, only `chunked` and `drawn` are supported. Returns false without memory. (Yang,
+ * Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless

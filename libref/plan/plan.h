@@ -311,7 +311,7 @@ typedef union vn_consts {
  * bit for bit; vn_node_experiment is NULL. A fault (fault.h) changes the formula. A replay sets how
  * another correct implementation rounds it, or in which order it computes
  * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse`,
- * `parts`, `sum_f32` and `chunked`, which the reference engine computes. */
+ * `parts`, `sum_f32`, `chunked` and `drawn`, which the reference engine computes. */
 typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -402,6 +402,7 @@ typedef union vn_experiment {
 		int restart;
 		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16; 3: to float16 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
+		int drawn;   /* of chunks: not 0: sums of g are rounded at random, from this seed */
 	} delta;
 	struct {
 		int skip; /* the first so many of each row are left out */

@@ -1,9 +1,10 @@
 """parity_partial.py VERNIER [--short | --random SECONDS]: dumps of transformers of which only logits, or a few hidden
 states, were saved.
 
-Correct runs must be within their limits: six families and three models of other shapes, float32, float16 and bfloat16,
-eager and sdpa attention, whole prompts and decoding. Runs with a small fault must be outside. The last
-lines print by how many floors correct runs are off (compare/replay/draws.h): how well a span's floor is predicted.
+Correct runs must be within their limits: six families, three models of other shapes and one with experts, float32,
+float16 and bfloat16, eager and sdpa attention, whole prompts and decoding. Runs with a small fault must be outside.
+The last lines print by how many floors correct runs are off (compare/replay/draws.h): how well a span's floor is
+predicted.
 --random: correct prompts alone, of a random family, format, length, place in the text and choice of hidden states.
 """
 import collections
@@ -26,9 +27,11 @@ PROMPTS = ((24, 0), (63, 100), (63, 500), (120, 700), (200, 900), (63, 1400))  #
 DECODES = ((24, 0), (40, 300), (60, 900))
 DECODED = 12
 CAPPED = ("gemma2",)  # sdpa of transformers leaves out the cap of its scores
-# Correct prompts once called outside: family, format, attention, tokens, where, what was saved.
+# Correct runs once called outside: model, format, attention, tokens, where, what was saved.
 ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
-                ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)))
+                ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)),
+                ("qwen3_5_text", F32, "eager", 40, 393, ("logits",)),
+                ("experts", F16, "eager", 200, 632, "decode"))
 
 # Models whose attention is not flat: a deep one, a wide one, and one with norms of heads.
 SHAPES = {
@@ -37,11 +40,12 @@ SHAPES = {
     "wide": ("qwen2", {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 6}),
     "norms": ("qwen3", {"head_dim": 32}),
 }
+EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2})}
 
 
 def make(folder, name):
     """Save a random model with norms and biases that are not neutral."""
-    family, more = SHAPES[name]
+    family, more = {**SHAPES, **EXPERTS}[name]
     config = dict(vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=8,
                   num_key_value_heads=2, max_position_embeddings=1024, tie_word_embeddings=False,
                   rope_parameters={"rope_type": "default", "rope_theta": 5e5})
@@ -153,13 +157,17 @@ def correct(b, models, prompts, decodes, dtypes):
 
 
 def correct_choice(b, models, which):
-    """One prompt, of which some tensors were saved."""
+    """One prompt, of which some tensors were saved, or the logits of tokens decoded after it."""
     name, dtype, attention, n, start, saved = which
-    ids = TEXT[start:start + n]
-    found = tensors(load(models[name], dtype, attention), ids, dtype, True)
-    done = b.dumped(models[name], ids, {key: found[key] for key in saved}, dtype)
-    b.expect(f"{name}, {WORD[dtype]}, {attention}, {n} tokens from {start}, {' and '.join(saved)}", done, 0,
-             "correct prompts")
+    ids, model, decodes = TEXT[start:start + n], load(models[name], dtype, attention), saved == "decode"
+    if decodes:
+        done = b.decoded(model, models[name], ids)
+    else:
+        found = tensors(model, ids, dtype, True)
+        done = b.dumped(models[name], ids, {key: found[key] for key in saved}, dtype)
+    what = "decoding" if decodes else " and ".join(saved)
+    b.expect(f"{name}, {WORD[dtype]}, {attention}, {n} tokens from {start}, {what}", done, 0,
+             "correct decodes" if decodes else "correct prompts")
 
 
 def random_choices(b, models, seconds):
@@ -236,18 +244,18 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         b = Partial(program, folder)
         trained = {family: model_of(family) for family in FAMILIES}
-        made = {name: make(folder, name) for name in (["norms"] if short else SHAPES)}
+        made = {name: make(folder, name) for name in (*(["norms"] if short else SHAPES), *EXPERTS)}
         if seconds:
-            random_choices(b, trained, seconds)
+            random_choices(b, {**trained, **made}, seconds)
         elif short:
             few = {family: trained[family] for family in ("gpt2", "qwen2", "qwen3_5_text")}
             correct(b, {**few, **made}, PROMPTS[:1], DECODES[:1], (F32, BF16))
-            faulty(b, few, 3)
+            faulty(b, {**few, "experts": made["experts"]}, 3)
         else:
             correct(b, {**trained, **made}, PROMPTS, DECODES, (F32, F16, BF16))
-            faulty(b, {**trained, "wide": made["wide"]}, 1)
+            faulty(b, {**trained, "wide": made["wide"], "experts": made["experts"]}, 1)
         for which in () if seconds else ONCE_OUTSIDE:
-            correct_choice(b, trained, which)
+            correct_choice(b, {**trained, **made}, which)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for kind, of in sorted(b.floors.items()):

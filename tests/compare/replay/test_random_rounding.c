@@ -73,11 +73,11 @@ static void a_product_adds_the_roundings_of_its_sum(void)
 	}
 }
 
-static void copies_and_zeros_stay(void)
+static void copies_ids_and_zeros_stay(void)
 {
-	static const vn_op       copies[] = { VN_OP_EMBED, VN_OP_POSITIONS, VN_OP_SLICE };
+	static const vn_op       copies[] = { VN_OP_EMBED, VN_OP_POSITIONS, VN_OP_SLICE, VN_OP_TOP_K };
 	const vn_random_rounding r = in_format(VN_F16, VN_F32, 2);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		make_node(copies[i]);
 		vn_round_at_random(&r, 0, 0, T, y);
 		CU_ASSERT_EQUAL(memcmp(x, y, sizeof x), 0);
@@ -117,7 +117,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_result_is_off_by_less_than_half_an_ulp_in_the_mean),
 		TEST(a_product_adds_the_roundings_of_its_sum),
-		TEST(copies_and_zeros_stay),
+		TEST(copies_ids_and_zeros_stay),
 		TEST(threads_and_calls_change_nothing_but_seeds_do),
 		CU_TEST_INFO_NULL,
 	};

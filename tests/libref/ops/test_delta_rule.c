@@ -236,8 +236,8 @@ static problem shaped(int i)
 	return problem_create(shapes[i].T, shapes[i].nk, shapes[i].nv, shapes[i].dk, shapes[i].dv);
 }
 
-/* The operation on tokens [from, to), by the recurrence or as other engines do;
- * state in and out. */
+/* The operation on tokens [from, to), by the recurrence or as other engines do: in chunks, with
+ * sums drawn from the seed chunks - 1; state in and out. */
 static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int64_t to, double *state, double *o,
                    int threads)
 {
@@ -249,7 +249,7 @@ static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int
 		                             .value_heads = (int)nv,
 		                             .key_dim = (int)dk,
 		                             .value_dim = (int)dv },
-		                .x.delta.chunked = chunks };
+		                .x.delta = { .chunked = chunks > 0, .drawn = chunks > 0 ? chunks - 1 : 0 } };
 	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv,
 		                   p->beta + from * nv };
 
@@ -285,6 +285,30 @@ static void the_chunks_of_other_engines_are_as_near_as_float32(void)
 			problem_destroy(&p);
 			free(o), free(s), free(got), free(state);
 		}
+}
+
+/* The last digit of a sum of decays is not in the inputs. */
+static void a_seed_draws_the_roundings_of_the_sums(void)
+{
+	problem       p = shaped(6);
+	const int64_t no = p.T * p.nv * p.dv, ns = p.nv * p.dk * p.dv;
+	double       *got[4], *o = zeros(no), *s = zeros(ns), error = 0, size = 0;
+
+	chunked(&p, o, s);
+	for (int i = 0; i < 4; i++) {
+		got[i] = zeros(no);
+		memcpy(s, p.s, (size_t)ns * 8);
+		run_as(&p, 1 + i % 3, policies[1], 0, p.T, s, got[i], 2);
+	}
+	for (int64_t k = 0; k < no; k++)
+		error += (got[1][k] - o[k]) * (got[1][k] - o[k]), size += o[k] * o[k];
+	CU_ASSERT(sqrt(error / size) < 1e-5);
+	CU_ASSERT(memcmp(got[0], got[3], (size_t)no * 8) == 0);
+	CU_ASSERT(memcmp(got[0], got[1], (size_t)no * 8) != 0 && memcmp(got[1], got[2], (size_t)no * 8) != 0);
+	problem_destroy(&p);
+	for (int i = 0; i < 4; i++)
+		free(got[i]);
+	free(o), free(s);
 }
 
 static void the_recurrence_and_its_chunked_form_agree(void)
@@ -544,6 +568,7 @@ static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(a_seed_draws_the_roundings_of_the_sums),
 		TEST(the_recurrence_and_its_chunked_form_agree),
 		TEST(the_chunks_of_other_engines_are_as_near_as_float32),
 		TEST(the_rule_has_the_numbers_of_the_specification),
