@@ -492,6 +492,35 @@ def a_gelu_of_negative_numbers_may_cancel(folder):
         assert not [q for q in found if q["wrong"]], (dtype, [(q["name"], q["ratio"]) for q in found])
 
 
+class Differential(torch.nn.Module):
+    """Two maps of attention, each with the mask, less the largest score, as DIFF and MiMo have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.o = torch.nn.Linear(8, 16), torch.nn.Linear(8, 16), torch.nn.Linear(8, 8)
+
+    def forward(self, x, mask):
+        q, k = self.q(x), self.k(x)
+        maps = []
+        for i in (slice(0, 8), slice(8, 16)):
+            score = q[:, i] @ k[:, i].T + mask
+            maps.append((score - score.amax(-1, keepdim=True)).softmax(-1))
+        return self.o((maps[0] - 0.5 * maps[1]) @ x)
+
+
+@test
+def a_mask_that_several_operations_have_is_named(folder):
+    m, x = shaken(Differential()), torch.randn(8, 8)
+    mask = torch.full((8, 8), torch.finfo(torch.float32).min).triu(1)
+    c = copy.deepcopy(m)
+    c.register_forward_pre_hook(lambda m, a: (a[0], torch.cat([a[1][1:], a[1][-1:]])))
+    recorded(c, folder + "/c.h5", x, mask, weights=False)
+    report = folder + "/r.txt"
+    assert vernier_parity.explain(m, folder + "/c.h5", report, program=sys.argv[1]) == 1
+    with open(report, encoding="utf-8") as f:
+        assert "the mask: each query has that of the query after it" in f.read()
+
+
 class Least(torch.nn.Module):
     """Masks with the least number of its own format, in float32, as CANINE does."""
 

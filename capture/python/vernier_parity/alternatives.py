@@ -52,12 +52,10 @@ class Alternatives:
         was, full = error_of(cand, right), self.seen < MOST_ORIGINS
         self.seen += 1
         best: List[Tuple[Tuple[int, float], int, Variant, Any]] = []
-        tried, had = 0, set()  # type: int, Set[Tuple[str, str, str]]
+        tried = 0
         for v in self._variants(fine, j, cand):
-            said = (v.what, v.is_, v.due)
-            if said in had or not (full or said in self.found):
+            if not (full or (v.what, v.is_, v.due) in self.found):
                 continue
-            had.add(said)
             try:
                 got = storable(fine.results(v.instead)[j.out])
             except FAILS:
@@ -97,6 +95,7 @@ class Alternatives:
         except FAILS:
             return
         yield from self._settings(nodes)
+        masked: Dict[Tuple[str, str], Variant] = {}  # by name and operation: where several heads have a mask each
         for i in reversed(nodes):
             a, k, out = calls[i]
             outs = [t for t in tensors(out) if isinstance(t, torch.Tensor)]
@@ -105,7 +104,12 @@ class Alternatives:
             if i == j.node and j.out < len(outs) and outs[j.out].shape == cand.shape:
                 yield from _safely(variants.of_numbers(trace.nodes[i], a, k, j.out, outs[j.out],
                                                        cand.to(outs[j.out])))
-            yield from _safely(variants.of_node(trace, trace.nodes[i], a, k, outs[0]))
+            for v in _safely(variants.of_node(trace, trace.nodes[i], a, k, outs[0])):
+                yield v
+                if v.what == "mask":
+                    same = masked.setdefault((v.is_, trace.nodes[i].op), v._replace(instead={}))
+                    same.instead.update(v.instead)
+        yield from (v for v in masked.values() if len(v.instead) > 1)
         yield from self._extra(j)
 
     def _settings(self, nodes: List[int]) -> Iterator[Variant]:
