@@ -81,7 +81,7 @@ git ls-files | sort | diff - "$work/packed" >/dev/null || fail "the archive of t
 
 echo "== program and libraries"
 cmake --install "$build" --prefix "$work/$name-linux-$arch" --strip >/dev/null
-fill "$owner" "$version" - "$work/$name-linux-$arch/share/vernier/usage.md"
+[ "$owner" = OWNER ] || ! grep -r OWNER/vernier "$work/$name-linux-$arch/share" || fail "not of $owner: build it again"
 pack "$name-linux-$arch" >"$out/$name-linux-$arch.tar.gz"
 mkdir "$work/try"
 tar -C "$work/try" -xzf "$out/$name-linux-$arch.tar.gz"
