@@ -126,7 +126,9 @@ static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_erro
 	vn_status st = VN_OK;
 	for (int i = 0; i < k->n_reports && !st; i++) {
 		const char           *path = k->report[i].path;
-		const vn_many_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour), .all = k->all };
+		const vn_many_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour),
+			                        .all = k->all,
+			                        .path = path };
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
 			st = vn_output_close(&out, vn_many_by_name(k->report[i].form->name)->write(m, &o, out.file, err), err);

@@ -148,9 +148,18 @@ static void shown_side_by_side(const vn_many *m, FILE *out)
 
 /* Writes everything that needs no script. The script adds the maps and details of at most
  * VN_MANY_PAGES candidates. */
-static void print_story(const vn_many *m, FILE *out)
+static void print_story(const vn_many *m, const char *path, FILE *out)
 {
+	vn_lines next = { 0 };
+
 	print_beginning(m, out);
+	if (vn_many_count(m, 1))
+		vn_many_next(m, &next);
+	fputs(next.n ? "<dl>\n" : "", out);
+	for (int i = 0; i < next.n; i++)
+		vn_page_next(next.line[i], i == 0, path, out);
+	fputs(next.n ? "</dl>\n" : "", out);
+	vn_lines_free(&next);
 	shown_side_by_side(m, out);
 	fputs("<details class=\"all\"><summary>All checkpoints, a column for each candidate</summary>\n", out);
 	print_rows(m, out);
@@ -188,13 +197,13 @@ static vn_status write_vote(const vn_many *m, FILE *out)
 	return VN_OK;
 }
 
-static vn_status write_page(const vn_many *m, FILE *out, vn_error *err)
+static vn_status write_page(const vn_many *m, const char *path, FILE *out, vn_error *err)
 {
 	const char *rest = vn_page_until(NULL, "@TITLE@", out);
 
 	print_title(m, out);
 	rest = vn_page_until(rest, "@STORY@", out);
-	print_story(m, out);
+	print_story(m, path, out);
 	rest = vn_page_until(rest, "@DATA@", out);
 	FILE *data = vn_page_data(out);
 	return vn_page_end(data, rest, print_data(m, data, err), out, err);
@@ -204,6 +213,5 @@ vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn
 {
 	bool shown[VN_MANY_MOST];
 
-	(void)o;
-	return vn_many_shown(m, shown) ? write_page(m, out, err) : write_vote(m, out);
+	return vn_many_shown(m, shown) ? write_page(m, o->path, out, err) : write_vote(m, out);
 }

@@ -87,6 +87,14 @@ static void print_top(const vn_many *m, FILE *out)
 	for (int i = 0; i < said.n && i < SAID; i++)
 		vn_markdown_say(out, WORDS, 0, "- %s\n", said.line[i]);
 	vn_lines_free(&said);
+	if (vn_many_count(m, 1))
+		vn_many_next(m, &said);
+	for (int i = 0; i < said.n && i < SAID; i++) {
+		vn_say(out, i ? "- then: " : "- next: ");
+		vn_markdown_code(out, said.line[i], WORDS, 0);
+		fputc('\n', out);
+	}
+	vn_lines_free(&said);
 	fputc('\n', out);
 }
 

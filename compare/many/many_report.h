@@ -5,7 +5,8 @@
 #include "compare/report/report.h"
 
 typedef struct vn_many_options {
-	bool colour, all; /* as in vn_report_options */
+	bool        colour, all; /* as in vn_report_options */
+	const char *path;        /* of the report; NULL: stdout */
 } vn_many_options;
 
 typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err);

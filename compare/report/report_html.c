@@ -167,15 +167,12 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 	print_titled("cleared", 1, doc->cleared, out);
 }
 
-static void next_commands(const vn_document *doc, const char *path, FILE *out)
+void vn_page_next(const char *command, bool first, const char *path, FILE *out)
 {
 	char text[VN_SHELL_LINE];
 
-	for (int i = 0; i < vn_document_lines(doc->next); i++) {
-		const char *line = vn_document_line(doc->next, i);
-		vn_html_say(out, "<dt>%s</dt><dd class=\"next\"><code>%s</code></dd>\n", i ? "" : "next",
-		            path ? relative_command(line, path, text) : line);
-	}
+	vn_html_say(out, "<dt>%s</dt><dd class=\"next\"><code>%s</code></dd>\n", first ? "next" : "",
+	            path ? relative_command(command, path, text) : command);
 }
 
 static void print_story(const vn_document *doc, const char *path, FILE *out)
@@ -197,7 +194,8 @@ static void print_story(const vn_document *doc, const char *path, FILE *out)
 	print_titled("measured", NAMED, doc->measured, out);
 	if (json_is_string(doc->floor))
 		print_line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
-	next_commands(doc, path, out);
+	for (int i = 0; i < vn_document_lines(doc->next); i++)
+		vn_page_next(vn_document_line(doc->next, i), i == 0, path, out);
 	fputs("</dl>\n", out);
 }
 

@@ -20,6 +20,9 @@ FILE       *vn_page_data(FILE *out);
 /* Closes that stream, whose writing ended with st, and writes the rest of the page. */
 vn_status   vn_page_end(FILE *data, const char *rest, vn_status st, FILE *out, vn_error *err);
 
+/* Writes a command to type next, as it is typed in the folder of the page (path; NULL: stdout). */
+void vn_page_next(const char *command, bool first, const char *path, FILE *out);
+
 /* A page holds the full numbers of the first checkpoints, this many, and of as many others that
  * fail. The rest are rows. */
 enum { VN_PAGE_HOLDS = 2000 };

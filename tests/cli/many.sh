@@ -27,6 +27,7 @@ say compare ref.h5 half.h5 rope.h5 short.h5 -o r.md -o r.json -o r.html
 grep -c '^| `layer' r.md
 grep -oE '<h1.*</h1>|<p>[0-9].*' r.html
 grep -h 'judged by' r.md r.html
+grep -hE '^- (next|then)|class="next"' r.md r.html
 $PYTHON - <<'PY'
 import json, subprocess, os
 j = json.load(open("r.json"))

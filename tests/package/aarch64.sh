@@ -132,6 +132,6 @@ auditwheel repair --strip -w "$out" --ldpaths "$system/$folder:$system/lib/aarch
 	"$wheels"/*-linux_aarch64.whl 2>"$root/repaired" || fail "auditwheel: $(cat "$root/repaired")"
 rm -r "$tree"
 wheel unpack -d "$wheels" "$out"/vernier_parity-*-manylinux*_aarch64.whl >/dev/null
-qemu-aarch64-static -L "$system" "$program/bin/vernier" doctor 2>/dev/null | grep '^reference  *yes' >/dev/null ||
-	fail "the program of the wheel does not run"
+said=$(qemu-aarch64-static -L "$system" "$program/bin/vernier" doctor 2>/dev/null) || [ $? = 1 ] # no sandbox in qemu
+grep -q '^reference  *yes' <<<"$said" || fail "the program of the wheel does not run"
 ls "$out"/*.whl

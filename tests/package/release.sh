@@ -8,9 +8,9 @@
 #   vernier_parity-V.tar.gz        the recorder for Python, as a source distribution
 #   vernier.rb, recipe.yaml        for Homebrew and conda, with the checksum of the source
 #   vernier-V.cdx.json             the libraries that it is built with (SBOM, CycloneDX 1.5)
-#   CHANGES-V.md                   the commits since the last tag, by area
+#   CHANGES-V.md                   the commits since the last tag, by area; at first, their number
 #   SHA256SUMS
-#   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
+#   *.whl, *_debian.deb, *_ubuntu.deb --with wheel, --with deb: by wheel.sh, packages.sh, as root
 #   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh, and a wheel
 #
 # --build: a build folder (default: build/release), whose program is installed. --roots: where
@@ -43,7 +43,7 @@ version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt
 grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
 	fail "pyproject.toml has another version than $version"
 [ -z "$(git status --porcelain --untracked-files=no)" ] || fail "files differ from the commit: commit them first"
-name=vernier-$version arch=$(uname -m)
+name=vernier-$version arch=$(uname -m) head=$(git rev-parse HEAD)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$out"
@@ -81,7 +81,7 @@ git ls-files | sort | diff - "$work/packed" >/dev/null || fail "the archive of t
 
 echo "== program and libraries"
 cmake --install "$build" --prefix "$work/$name-linux-$arch" --strip >/dev/null
-fill "$owner" "$version" - "$work/$name-linux-$arch/share/vernier/usage.md"
+[ "$owner" = OWNER ] || ! grep -r OWNER/vernier "$work/$name-linux-$arch/share" || fail "not of $owner: build it again"
 pack "$name-linux-$arch" >"$out/$name-linux-$arch.tar.gz"
 mkdir "$work/try"
 tar -C "$work/try" -xzf "$out/$name-linux-$arch.tar.gz"
@@ -163,21 +163,37 @@ echo "== what is new"
 last=$(git describe --tags --abbrev=0 2>/dev/null || true)
 {
 	echo "# vernier $version"
-	git log --no-merges --format=%s ${last:+"$last"..HEAD} | LC_ALL=C sort -t: -k1,1 -s |
-		awk -F': ' 'NF < 2 { next }
-			$1 != area { area = $1; printf "\n## %s\n\n", area }
-			{ sub(/^[^:]*: /, ""); print "- " $0 }'
+	if [ "$last" ]; then
+		git log --no-merges --format=%s "$last"..HEAD | LC_ALL=C sort -t: -k1,1 -s |
+			awk -F': ' 'NF < 2 { next }
+				$1 != area { area = $1; printf "\n## %s\n\n", area }
+				{ sub(/^[^:]*: /, ""); print "- " $0 }'
+	else
+		printf '\nThe first release, of %s commits; most are of:\n\n' "$(git rev-list --count HEAD)"
+		git log --no-merges --format=%s | sed -n 's/: .*//p' | LC_ALL=C sort | uniq -c | sort -rn | awk 'NR <= 20' |
+			sed 's/ *\([0-9]*\) \(.*\)/- \2: \1/'
+	fi
 } >"$out/CHANGES-$version.md"
 grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the beginning}"
+[ "$(wc -m <"$out/CHANGES-$version.md")" -lt 125000 ] || fail "CHANGES-$version.md is longer than GitHub takes"
 
 for kind in $more; do
 	echo "== $kind"
 	case $kind in
 	wheel) capture/python/wheel.sh -o "$out" --root "${roots}wheel" ;;
-	deb) tests/package/packages.sh -o "$out" --roots "${roots}packages" ;;
+	deb)
+		tests/package/packages.sh -o "$work/deb" --roots "${roots}packages"
+		for file in "$work"/deb/*/*.deb; do # a release is one folder: GitHub's files have no other names
+			system=$(basename "$(dirname "$file")")
+			cp "$file" "$out/$(basename "$file" .deb)_$system.deb"
+		done
+		;;
 	aarch64) tests/package/aarch64.sh -o "$out" --root "${roots}aarch64" --x86 "$build/compare/vernier" ;;
 	esac
 done
+[ "$head" = "$(git rev-parse HEAD)" ] && [ -z "$(git status --porcelain --untracked-files=no)" ] ||
+	fail "the tree changed while it was packed"
+[ -z "$(find "$out" -mindepth 1 -type d)" ] || fail "a release has no folders: $(find "$out" -mindepth 1 -type d)"
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&
 	sha256sum -c --quiet SHA256SUMS)
 ls -sh "$out"

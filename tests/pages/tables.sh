@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tables.sh [--write] VERNIER: the table of specs/limits.md is what the program prints, and
-# specs/weights.md lists each kind of difference.
+# specs/weights.md lists each kind of difference, README the number of known mistakes.
 #
 # --write puts what the program prints into the page.
 set -eu
@@ -38,3 +38,8 @@ for kind in $kinds; do
 	grep -qF "\`$kind\`" "$specs/weights.md" || { echo "specs/weights.md: missing: $kind"; exit 1; }
 done
 echo "specs/weights.md has every kind"
+
+mistakes=$("$vernier" points --faults | grep -c '^[A-Z][0-9]')
+grep -q ", $mistakes known mistakes" "$specs/../README.md" ||
+	{ echo "README: there are $mistakes known mistakes"; exit 1; }
+echo "README has their number"

@@ -134,6 +134,14 @@ function chart({ ticks, lines, others = [], of, at, axis, label, box }) {
 	return svg;
 }
 
+// The keys of what the chart in a box draws.
+function showKeys(box) {
+	for (const name of ["local", "floor", "limit", "beyond"]) {
+		const drawn = box.querySelector(`circle.${name}, path.${name}[d*=L]`);
+		box.closest("section").querySelector(`.k-${name}`).hidden = !drawn;
+	}
+}
+
 const largest = (cs) => cs.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
 const spoken = (cs, i, what) => {
 	const worst = largest(cs);
@@ -159,14 +167,13 @@ function drawGrowth(wanted) {
 	const inStep = sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0));
 	const layers = [...new Set(inStep.map((c) => c.layer))].sort((a, b) => a - b);
 	const there = lines.findIndex((cs) => cs.length), of = lines[selected.of].length ? selected.of : there;
-	for (const key of document.querySelectorAll(".k-local"))
-		key.hidden = !lines[of].some((c) => c.replay);
 	const range = `from layer ${layers[0]} to ${layers[layers.length - 1]}`;
 	const label = `nmse of ${point}${step ? ` in step ${step}` : ""} ${range}: `
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `layer ${c.layer}`)] : [])).join("; ");
 	const others = several ? [] : [...curves[0]].filter(([name]) => name !== point).map(([, cs]) => cs);
 	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, axis: "layer", label, box }),
 		make("p", { class: "dim" }, `${label}.`));
+	showKeys(box);
 }
 
 // The same checkpoint in every step.
@@ -183,6 +190,7 @@ function drawSteps() {
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `step ${c.step}`)] : [])).join("; ");
 	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, axis: "step", label, box }),
 		make("p", { class: "dim" }, `${label}.`));
+	showKeys(box);
 }
 
 // One stroke for each index; a thousand of them are one path.

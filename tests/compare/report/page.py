@@ -308,6 +308,12 @@ def steps_can_be_chosen(b):
     assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
 
 
+def keys_are_of_what_is_drawn(b, box, drawn):
+    said = b.ask("[...document.getElementById('%s').closest('section').querySelectorAll('.key li')]"
+                 ".filter((x) => !x.hidden).map((x) => x.className.slice(2))" % box)
+    assert [x for x in said if x not in ("error", "other")] == drawn, (box, said)
+
+
 def error_grows_over_steps_too(b):
     b.screen(*SCREENS["light"])
     b.open("steps.html")
@@ -315,10 +321,14 @@ def error_grows_over_steps_too(b):
     words = text(b, "#steps p")
     assert words.startswith("nmse of layer1.v_proj from step 0 to 4:") and "the largest 1 in step 3" in words, words
     assert b.ask("document.querySelector('#steps path.error').getAttribute('d').match(/[ML]/g).length") == 5
+    keys_are_of_what_is_drawn(b, "steps", ["floor", "beyond"])  # the limit of a single step is no line
     b.click("#strip button[data-label$=logits]")
     assert text(b, "#steps p").startswith("nmse of logits from step 0 to 4:"), text(b, "#steps p")
     b.open("bad.html")
     assert not b.ask("document.getElementById('steps').checkVisibility()")
+    keys_are_of_what_is_drawn(b, "growth", ["floor", "limit", "beyond"])
+    b.open("correct.html")
+    keys_are_of_what_is_drawn(b, "growth", ["floor", "limit"])
 
 
 OUTSIDE_OF_ALL = ("(data = JSON.parse(document.getElementById('report').textContent), data.checkpoints.filter((c) => "
@@ -487,6 +497,9 @@ def commands_are_copied(b):
     done = subprocess.run(["sh", "-c", typed[-1].replace("vernier", VERNIER, 1)], cwd="a b", capture_output=True,
                           text=True)
     assert done.returncode == 0, (typed[-1], done.stderr)
+    b.open("several.html")
+    assert b.ask("document.querySelectorAll('dd.next code').length == document.querySelectorAll('button.copy').length"
+                 " && document.querySelector('dd.next code').textContent.startsWith('vernier explain ref.h5 ')")
 
 
 def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
