@@ -670,6 +670,17 @@ static void fit_rounded(changed_search *s, changed_steps *x, bool some, search_i
 	x->rounded = closer;
 }
 
+/* A change that leaves more than a correct operation may, and the others far more: the rest may be
+ * what the candidate rounds within the attention. Fits no number to it: roundings hide a number's
+ * last digits. */
+static void round_best(changed_search *s, changed_steps *x)
+{
+	if (x->rounded || !is_half(x->storage) || s->left <= VN_LOCAL_LIMIT || s->left > APART * VN_LOCAL_LIMIT)
+		return;
+	x->rounded = true;
+	s->left = fmin(worst_left(x, &s->best, s->left), s->left);
+}
+
 /* Finds the change in all key heads, or else in those that are wrong. A key head that hardly reads
  * the slots does not show it. */
 static void find_answer(vn_case *t, changed_steps *x)
@@ -685,7 +696,9 @@ static void find_answer(vn_case *t, changed_steps *x)
 		for (int part = 0; part < (some && some < G ? 2 : 1); part++) {
 			for (int g = 0; g < G; g++)
 				x->in[g] = !part || wrong[g];
+			x->rounded = way % 2;
 			find_change(&s, part, in);
+			round_best(&s, x);
 			if (!is_clear(&s))
 				continue;
 			fit_rounded(&s, x, part, in);

@@ -23,6 +23,16 @@ void vn_sentence_slots(const vn_sentence *s)
 	put_slots(s, what[of], vn_trial_constant(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
 }
 
+/* Are tokens after the first call as many slots late as there are such tokens? Then none is read,
+ * as if they were farther late. */
+static bool none_is_read(const vn_sentence *s, int by)
+{
+	const vn_step *step;
+
+	return by > 1 && vn_recording_steps(s->opened->cand, &step) > 1 &&
+	       by >= vn_recording_tokens(s->opened->cand, NULL, NULL) - step[1].position;
+}
+
 void vn_sentence_new_slots(const vn_sentence *s)
 {
 	static const char *const what[][2] = { { "tokens after the first call", "the newest tokens" },
@@ -30,15 +40,9 @@ void vn_sentence_new_slots(const vn_sentence *s)
 		                                   { "values of tokens after the first call", "values of the newest tokens" } };
 	const vn_applied_slots  *c = &s->h->applied.slots;
 
-	const vn_step *step;
-	const int64_t  later = vn_recording_steps(s->opened->cand, &step) > 1
-	                           ? vn_recording_tokens(s->opened->cand, NULL, NULL) - step[1].position
-	                           : 0;
-
 	put_slots(s, what[c->of][c->newest], c->by);
-	/* as many late as there are such tokens, none is read */
 	vn_text_add(s->text, s->size, "%s, so a slot that is read was never written",
-	            c->by > 1 && c->by >= later ? " or farther" : "");
+	            none_is_read(s, c->by) ? " or farther" : "");
 }
 
 void vn_sentence_exchanged_blocks(const vn_sentence *s)
@@ -134,9 +138,9 @@ void vn_sentence_state(const vn_sentence *s)
 	case VN_STATE_EARLIER:
 		VN_PUT(s, VN_FORM(G19_EARLIER), o->calls, o->calls > 1 ? "s" : "", o->calls > 1 ? "ones are" : "one is");
 		break;
-	case VN_STATE_FIRST: VN_PUT(s, VN_TITLE(G19_FIRST)); break;
+	case VN_STATE_FIRST: VN_PUT(s, "%s", VN_TITLE(G19_FIRST)); break;
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
-	case VN_STATE_AGAIN: VN_PUT(s, VN_TITLE(G19_AGAIN)); break;
+	case VN_STATE_AGAIN: VN_PUT(s, "%s", VN_TITLE(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
 	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
 	case VN_STATE_USUAL: break;
