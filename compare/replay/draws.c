@@ -509,14 +509,14 @@ static double pool_channels(step_pool *pool, const channel_errors *c, const doub
 	                      pool->squares > 0 ? pool->all * pool->all / pool->squares : freedom);
 }
 
-void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
+void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *near, const vn_tensor *cand,
                        vn_replayed *l)
 {
 	vn_draws       *d = r->draws;
 	channel_errors *c = &d->channels[f - d->floor];
 	double          row[ROWS_READ];
 
-	read_rows(d, fine, cand, token_axis(r, f->value), row, c);
+	read_rows(d, near, cand, token_axis(r, f->value), row, c);
 	const double freedom = freedom_of_channel(c, d->n) * d->n / (d->n + 1);
 	for (int64_t i = 0; i < c->n; i++)
 		c->sum[i] /= d->n;

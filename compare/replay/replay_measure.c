@@ -163,10 +163,11 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	p->replay.span = span;
 	p->replay.independent_numbers = p->m.n;
 	if (drawn) { /* A is a draw, too; B is their middle */
+		const double to_own = p->replay.local;
 		vn_local_take_floor(&p->replay, drawn, format);
 		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
 			return st;
-		vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay);
+		vn_draws_channels(r, drawn, p->replay.local < to_own ? &fine->t : &own->t, &cand, &p->replay);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p)) &&
