@@ -60,10 +60,12 @@ static double rank_roundings(const vn_node *n)
 	return R > 1 ? NEAREST * sqrt((R + 3) / 2 - 1 / R) : 0;
 }
 
-/* Is the result made of numbers that were stored before? */
-static bool only_copies(vn_op op)
+/* Is the result made of numbers that were stored before? Or of indices: but in 16 bits many experts
+ * have nearly equal scores, and few draws make the other choice, so there an index may move. */
+static bool is_exact(vn_op op, vn_dtype storage)
 {
-	return op == VN_OP_EMBED || op == VN_OP_POSITIONS || op == VN_OP_SLICE || op == VN_OP_ROWS;
+	return op == VN_OP_EMBED || op == VN_OP_POSITIONS || op == VN_OP_SLICE || op == VN_OP_ROWS ||
+	       (op == VN_OP_TOP_K && storage != VN_F16 && storage != VN_BF16);
 }
 
 typedef struct amounts {
@@ -104,7 +106,7 @@ void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int
 		                 .least = in == VN_F16 ? RESULT * 0x1p-24 : 0 };
 	const uint64_t key = (uint64_t)hash(r->seed + (uint64_t)node) << 32 | hash(~r->seed ^ (uint64_t)node << 32);
 
-	if (only_copies(n->op))
+	if (is_exact(n->op, r->policy.storage))
 		return;
 #pragma omp parallel for num_threads(r->threads > 0 ? r->threads : omp_get_num_procs()) if (rows * width > 4096)
 	for (int64_t i = 0; i < rows; i++) {
