@@ -95,6 +95,8 @@ const char *vn_dump_name_wrong(const char *name);
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value);
 /* Splits "step.3/NAME": sets *step and returns NAME. */
 const char *vn_dump_step_of(const char *name, int *step);
+/* If every name says its call in another way ("q_step3", "decode_2/q"), takes it out of them. */
+void        vn_dump_calls(vn_dump *d);
 /* Adds a weight that the engine has loaded; its name is copied. Afterwards sorts all of them, and
  * refuses one that is listed twice; path: for the message. */
 vn_status   vn_dump_weight(vn_dump *d, const vn_weight_row *row, vn_error *err);

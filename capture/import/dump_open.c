@@ -83,6 +83,8 @@ static vn_status check_files(const vn_dump *d, vn_error *err)
 static vn_status count_steps(vn_dump *d, vn_error *err)
 {
 	int last = -1;
+	if (!d->has_steps)
+		vn_dump_calls(d);
 	for (int i = 0; i < d->n; i++)
 		last = d->array[i].step > last ? d->array[i].step : last;
 	while (!d->has_steps && d->n_steps <= last) {

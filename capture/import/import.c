@@ -429,7 +429,7 @@ static vn_status leave_out_alone(vn_import *i, vn_error *err)
 }
 
 /* Writes what to do if a tensor of the dump holds its checkpoint, of this shape, with its axes in
- * another order; else "". */
+ * another order or with rows behind the tokens; else "". */
 static void say_remedy(const vn_import *i, int entry, const vn_shape *own, char *to, size_t room)
 {
 	const vn_entry      *e = vn_recording_entry(i->r, entry), *from = e;
@@ -441,10 +441,18 @@ static void say_remedy(const vn_import *i, int entry, const vn_shape *own, char 
 	*to = '\0';
 	if (vn_derive_origins(i->r, entry, &origin, 1) == 1)
 		from = vn_recording_entry(i->original, origin);
-	const int n = p ? vn_axis_lengths(p->axes, own, axis) : 0;
-	if (n && !vn_shape_equal(own, &e->shape) && vn_layouts(&from->shape, axis, n, list))
+	const int n = p ? vn_axis_lengths(p->axes, own, axis) : 0, token = p ? vn_axes_find(p->axes, "token") : -1;
+	if (!n || vn_shape_equal(own, &e->shape))
+		return;
+	if (vn_layouts(&from->shape, axis, n, list)) {
 		snprintf(to, room, "; --like REC or a name map arranges it: { from: \"%s\", to: \"%s\", axes: \"%s\" }",
 		         from->name, e->name, list[0]);
+	} else if (token >= 0 && e->shape.rank == n && e->shape.dim[token] > axis[token].size) {
+		axis[token].size = e->shape.dim[token];
+		if (vn_layouts(&from->shape, axis, n, list))
+			snprintf(to, room, "; a name map drops padding: { from: \"%s\", to: \"%s\", axes: \"%s\", cut: token }",
+			         from->name, e->name, list[0]);
+	}
 }
 
 /* The shape of a checkpoint in its step. Returns false if it is not known. */

@@ -414,7 +414,8 @@ void vn_spots_finish(vn_spots *p)
 
 /* ---- a tensor of the dump ------------------------------------------------------------------- */
 
-static void keep_near(vn_tensor_name *x, int place, int layout, double distance)
+/* Of equal ones, the first stays in front. */
+static void keep_near(vn_tensor_name *x, int place, int layout, float distance)
 {
 	int at = x->n_near;
 	if (at == VN_NEAREST && !(distance < x->near[at - 1].distance))
@@ -422,7 +423,7 @@ static void keep_near(vn_tensor_name *x, int place, int layout, double distance)
 	at -= at == VN_NEAREST;
 	for (; at > 0 && distance < x->near[at - 1].distance; at--)
 		x->near[at] = x->near[at - 1];
-	x->near[at] = (vn_near) { place, layout, (float)distance };
+	x->near[at] = (vn_near) { place, layout, distance };
 	x->n_near += x->n_near < VN_NEAREST;
 }
 
@@ -444,7 +445,7 @@ vn_status vn_tensor_name_measure(const vn_spots *p, vn_recording *r, vn_tensor_n
 			if (st)
 				return st;
 			for (int i = 0; s.n && i < kind->n_places; i++)
-				keep_near(x, kind->place[i], l, vn_tensor_sample_distance(&s, &p->place[kind->place[i]].sample));
+				keep_near(x, kind->place[i], l, (float)vn_tensor_sample_distance(&s, &p->place[kind->place[i]].sample));
 		}
 	}
 	return VN_OK;

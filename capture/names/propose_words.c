@@ -97,6 +97,7 @@ bool vn_words_contradict(unsigned name, int point)
 typedef struct name_slot {
 	const char *name;
 	int         named, at, end, votes;
+	bool        alone; /* the only one */
 } name_slot;
 
 static int by_prefix(const void *a, const void *b)
@@ -151,21 +152,40 @@ static name_slot *slots_of(const vn_tensor_name *named, int n, int *count)
 		for (const char *p = named[i].name; *p;) {
 			const int length = (int)strspn(p, "0123456789"), at = (int)(p - named[i].name);
 			if (length)
-				list[(*count)++] = (name_slot) { named[i].name, i, at, at + length, 0 };
+				list[(*count)++] = (name_slot) { .name = named[i].name, .named = i, .at = at, .end = at + length };
 			p += length ? length : 1;
 		}
 	return list;
 }
 
-/* The number that is the layer has the same text before it in most names. */
+/* What stands beside a number: the same for "q_0" and the 1 of "norm2_1". */
+static int beside(const name_slot *s)
+{
+	const unsigned char a = s->at ? (unsigned char)s->name[s->at - 1] : 0, b = (unsigned char)s->name[s->end];
+	return (isalpha(a) ? 'a' : a) * 256 + (isalpha(b) ? 'a' : b);
+}
+
+VN_ORDER_BY(by_beside, name_slot, VN_ORDER(beside(x), beside(y)))
+
+/* The number that is the layer has the same text before it in most names, or is the only number of
+ * names and stands there as it does here. */
 static void vote_slots(name_slot *s, int n)
 {
+	for (int i = 0; i < n; i++)
+		s[i].alone = !(i && s[i - 1].named == s[i].named) && !(i + 1 < n && s[i + 1].named == s[i].named);
 	qsort(s, (size_t)n, sizeof *s, by_prefix);
 	for (int i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && by_prefix(&s[i], &s[end]) == 0;)
 			end++;
 		for (int k = i; k < end; k++)
 			s[k].votes = end - i;
+	}
+	qsort(s, (size_t)n, sizeof *s, by_beside);
+	for (int i = 0, end, alone; i < n; i = end) {
+		for (end = i, alone = 0; end < n && by_beside(&s[i], &s[end]) == 0; end++)
+			alone += s[end].alone;
+		for (int k = i; k < end; k++)
+			s[k].votes += alone;
 	}
 	qsort(s, (size_t)n, sizeof *s, by_place_in_name);
 }

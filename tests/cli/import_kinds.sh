@@ -160,6 +160,15 @@ printf 'version: 1\nrules:\n  - { from: "layer{n}.q_rope", to: "layer{n}.q_rope"
 	>heads.yaml
 vernier import heads.npz --ids 5,6,7,8 --model "$M" --names heads.yaml -o heads.h5 --force
 vernier compare ref.h5 heads.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
+echo "== rows of padding behind the tokens: what to write"
+$PYTHON -c "
+import h5py, numpy as np
+np.savez('padded.npz', **{'layer0.q_rope': np.pad(h5py.File('ref.h5')['step.0/layer0/q_rope'][...],
+                                                  ((0, 12), (0, 0), (0, 0)))[None]})"
+vernier import padded.npz --ids 5,6,7,8 --model "$M" -o padded.h5 2>said; cat said
+sed 's/.*padding: /version: 1\nrules:\n  - /' said >padded.yaml
+vernier import padded.npz --ids 5,6,7,8 --model "$M" --names padded.yaml -o padded.h5 --force
+vernier compare ref.h5 padded.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
 echo "== a batch of two prompts, the second padded on its left"
 vernier capture ref "$M" --ids 7,8 -o two.h5 2>/dev/null
 vernier capture ref "$M" --ids 5,6,7,8 -o four.h5 2>/dev/null

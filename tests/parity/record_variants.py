@@ -2,6 +2,7 @@
 parity_record.py."""
 import warnings
 
+import h5py
 from needs_transformers import torch, transformers
 
 from record_help import OUTSIDE_LIMITS, load, model_of, record, run, vernier_parity
@@ -108,6 +109,27 @@ def elsewhere(bench, ref, ids, cand):
     bench.say("weights on no device are said to be missing", len(told) == 1 and "on no device" in told[0],
               told[0] if told else "")
     bench.within("weights that are fetched when they are needed", ref, cand, weights=False)
+    model = load("gemma2")  # of its embedding, rows are taken once more; accelerate fetches them in forward()
+    embed = model.model.embed_tokens
+    table, inner = embed.weight.data, embed.forward
+
+    def put(weight):
+        embed.weight = torch.nn.Parameter(weight, requires_grad=False)
+
+    def forward(tokens):
+        put(table)
+        out = inner(tokens)
+        put(table.to("meta"))
+        return out
+
+    put(table.to("meta"))
+    embed.forward = forward
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with record(model, cand):
+            run(model, ids)
+    with h5py.File(cand) as f:
+        bench.say("an embedding that is fetched", "embed" in f["step.0"] and "token_embed" not in f["step.0"])
 
 
 def shared(bench, ref, ids, cand):
