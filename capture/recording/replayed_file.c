@@ -143,8 +143,8 @@ static const char *read_result(const json_t *j, vn_judged_result *r)
 		return "its step or node is not a number from 0 on";
 	if (json_object_get(j, "span") && (!number_of(j, "span", &r->span) || r->span < 1))
 		return "its span is not a number from 1 on";
-	if (json_object_get(j, "undecided") && (!number_of(j, "undecided", &r->undecided) || r->undecided < 1))
-		return "its undecided choices are not a number from 1 on";
+	if (json_object_get(j, "exchanged") && (!number_of(j, "exchanged", &r->exchanged) || r->exchanged < 1))
+		return "its exchanged choices are not a number from 1 on";
 	if (!(r->name = text_of(j, "name")) || !*r->name || !(r->reference = text_of(j, "reference")) ||
 	    !(r->op = text_of(j, "op")) || !(r->scores = text_of(j, "scores")) || !(r->ids = text_of(j, "ids")))
 		return "a name is missing, no text, or longer than 127 bytes";

@@ -36,7 +36,7 @@ typedef struct vn_judged_result {
 	const char       *scores, *ids;     /* of a choice; of weights beside ids. "": none */
 	int               step, node;       /* node: in the reference's plan */
 	int               span;             /* number of nodes computed together; 0: as the region says */
-	int               undecided;        /* choices in its region that rounding decides: the floor has the others */
+	int               exchanged;        /* choices in its region that are the candidate's, where rounding decides */
 	int               ref, cand;        /* entries of the two recordings */
 	int               expected, floor, again, again_floor; /* entries of the file; -1: it has none */
 	vn_judged_kind    kind;

@@ -163,7 +163,7 @@ static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, 
 	double                 *own = NULL;
 	vn_floor_tensors        t = { .format = format, .allow = vn_floors_allowed(r->op, format) };
 
-	to->undecided = r->undecided;
+	to->exchanged = r->exchanged;
 	to->narrow = of_floor < VN_N_DTYPES && vn_dtype_digits(own_format) < vn_dtype_digits(of_floor);
 	if (m->beside[i] >= 0) {
 		const vn_status st = pair_numbers(o, &o->replayed->result[m->beside[i]], x, &own, err);
@@ -176,8 +176,6 @@ static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, 
 	t.ref = ref && vn_shape_equal(&ref->shape, &t.cand->shape) ? ref : NULL;
 	vn_floors_measure(&t, &p->replay, &to->slope);
 	p->replayed = true;
-	if (to->undecided) /* nearly all of the floor is the error of so many choices */
-		vn_local_set_slack(&p->replay, to->undecided);
 	to->wrong = is_wrong(&p->replay, p->replay.independent_numbers);
 	to->sloped = floor && !to->wrong && p->replay.independent_numbers >= VN_SMALL_SAMPLE;
 	measure_again(to, x, &t);

@@ -124,7 +124,7 @@ static void set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_find
 	const double            in = error_of_inputs(o, all, j, r->step, vn_json_field(line, "reads"));
 
 	p->replay.span = r->span ? r->span : 1 + (int)json_array_size(region);
-	if (p->replay.span > VN_SPAN_CLEARED && !r->undecided)
+	if (p->replay.span > VN_SPAN_CLEARED)
 		p->replay.slack = vn_local_slack(p->replay.independent_numbers); /* its floor is measured */
 	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
 	for (size_t k = 0; j->of[i].wrong && k < json_array_size(region); k++) {

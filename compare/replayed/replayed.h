@@ -23,7 +23,7 @@ typedef struct vn_replayed_finding {
 	int            checkpoint; /* -1: it is not compared */
 	vn_ids_found   ids;        /* n is 0: it has numbers */
 	vn_floor_slope slope;
-	int            undecided; /* of the result (capture/recording/replayed_file.h) */
+	int            exchanged; /* choices before the result (capture/recording/replayed_file.h) */
 	bool           sloped;    /* the slope is known, and of this many numbers it says something */
 	bool           narrow;    /* the candidate's format is coarser than the floor's */
 	bool           wrong;     /* beyond its limit */

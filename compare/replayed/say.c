@@ -180,7 +180,7 @@ static bool is_tied(const vn_checkpoints *all, const vn_replayed_findings *j, in
 static bool is_behind_choices(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
 	(void)all;
-	return j->of[i].undecided > 0;
+	return j->of[i].exchanged > 0;
 }
 
 static bool is_narrow(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
@@ -303,7 +303,7 @@ static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_
 void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j)
 {
 	char    places[WORDS];
-	int64_t ties = 0, undecided = 0;
+	int64_t ties = 0, exchanged = 0;
 	int     n;
 
 	say_by_whom(o, notes, j);
@@ -316,7 +316,7 @@ void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *no
 		             n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them", places);
 	for (int i = 0; i < j->n; i++) {
 		ties += j->of[i].ids.ties;
-		undecided += j->of[i].checkpoint >= 0 ? j->of[i].undecided : 0;
+		exchanged += j->of[i].checkpoint >= 0 ? j->of[i].exchanged : 0;
 	}
 	if (places_of(o, all, j, is_tied, places))
 		vn_lines_add(notes,
@@ -325,9 +325,9 @@ void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *no
 	if (places_of(o, all, j, is_behind_choices, places))
 		vn_lines_add(notes,
 		             "choices: %" PRId64
-		             " that %s not recorded where rounding decides: either is taken as right, and a "
-		             "small fault does not show behind them: %s",
-		             undecided, undecided == 1 ? "is" : "are", places);
+		             " that %s not recorded, another than the reference's where rounding decides, as "
+		             "the candidate's results show: %s",
+		             exchanged, exchanged == 1 ? "is" : "are", places);
 	if (places_of(o, all, j, is_narrow, places))
 		vn_lines_add(notes,
 		             "narrower: stored in a coarser format than the reference's model in the candidate's precision "

@@ -53,15 +53,6 @@ def ratios(c, hi, lo, word):
             most(e.max(), max(f.max(), r.max())) / 4 / q, differ)
 
 
-def widened(n):
-    """How much further the limit lies where the floor is the error of n choices: three quarters of what the mean of n
-    squares of normal numbers exceeds once in 100,000 times."""
-    if not n:
-        return 1
-    variance = 2 / (9 * n)
-    return 0.75 * (1 - variance + 4.26 * variance ** 0.5) ** 3
-
-
 def coarser(a, b):
     return max((x for x in (a, b) if x in EPS), key=lambda x: EPS[x], default="f32")
 
@@ -99,7 +90,7 @@ def judge(cand_path, replayed_path, again=False):
                 if (r["step"], r["name"]) in choices:  # beside ids: a set of scores, in any order
                     c, hi, lo = (-np.sort(-np.asarray(t, np.float64), -1) for t in (c, hi, lo))
                 *found, r["differ"] = ratios(c, hi, lo, coarser(word, r["floor_format"]))
-                r["ratio"] = max(found) / widened(r.get("undecided"))
+                r["ratio"] = max(found)
                 r["wrong"] = not r["ratio"] <= LIMIT or r["differ"] > 0
             elif r["kind"] == "ids":
                 r["differ"] = int((c != hi).sum())

@@ -193,7 +193,7 @@ def undecided(fail, folder):
         with Candidate(cand, like) as c:
             replayed.write(Replay(Models(copy.deepcopy(right), c), c), rep, force=True)
         rows = any_judge.judge(cand, rep)
-        said.append(f"{rows[0]['ratio']:.3g} of {rows[0].get('undecided', 0)}")
+        said.append(f"{rows[0]['ratio']:.3g} of {rows[0].get('exchanged', 0)}")
         fail.check(rows[0]["wrong"] == wrong, f"undecided choices, {word}, {'wrong' if wrong else 'right'}: {said[-1]}")
     return "undecided " + ", ".join(said)
 

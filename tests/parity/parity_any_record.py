@@ -26,7 +26,7 @@ import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
 from vernier_parity import calls  # noqa: E402
 from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
-from vernier_parity import RecordingError, replayed, sources  # noqa: E402
+from vernier_parity import RecordingError, choices, replayed, sources  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
 from vernier_parity.compute import differing  # noqa: E402
@@ -361,7 +361,7 @@ class Positions(torch.nn.Embedding):
     """Rows behind those that a cache holds."""
 
     def forward(self, x, cache):
-        return super().forward(torch.arange(x.shape[-1]) + cache.get_seq_length())
+        return super().forward(torch.arange(x.shape[-1]) + cache.get_seq_length() + cache.get_seq_length(layer_idx=1))
 
 
 class Cached(torch.nn.Module):
@@ -490,6 +490,29 @@ def a_gelu_of_negative_numbers_may_cancel(folder):
             replayed.write(Replay(Models(m, cand), cand), folder + "/r.h5", force=True)
         found = any_judge.judge(folder + "/c.h5", folder + "/r.h5")
         assert not [q for q in found if q["wrong"]], (dtype, [(q["name"], q["ratio"]) for q in found])
+
+
+@test
+def a_gelu_may_get_its_input_by_name(folder):
+    class Named(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.gelu(input=x)
+
+    recorded(Named(), folder + "/c.h5", torch.linspace(-3, 3, 12).reshape(3, 4), force=True)
+    with Candidate(folder + "/c.h5") as cand:
+        assert Replay(Models(Named(), cand), cand).judged
+
+
+@test
+def masked_scores_leave_choices_undecided(folder):
+    scores = torch.tensor([[3.0, 1.0, 0.9999, -torch.inf], [3.0, 2.0, 1.0, -torch.inf]], dtype=torch.float64)
+    fine = choices.Choice(scores.topk(2, -1).indices, scores)
+    coarse = choices.Choice(fine.ids, scores + 1e-3)
+    assert choices.undecided(fine, coarse, 1).tolist() == [True, False]
+    fewer = choices.Choice(fine.ids[:1], scores[:1])
+    assert choices.undecided(fine, fewer, 1).tolist() == [False, False]
+    by = torch.tensor([1, 0], dtype=torch.int8)
+    assert choices.exchanged(by)(scores, fine.ids).tolist() == [[0, 2], [0, 1]]
 
 
 class Differential(torch.nn.Module):

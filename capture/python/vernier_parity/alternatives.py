@@ -44,7 +44,7 @@ class Alternatives:
     @torch.no_grad()
     def of(self, j: Judged) -> Tuple[List[Alternative], int]:
         """(the nearest alternatives, how many were tried) of a result."""
-        r, fine = self.r, Again(self.r.fine.trace, self.given, j.node)
+        r, fine = self.r, Again(self.r.fine.trace, self.given, j.node, self.r.fine.around)
         cand = r.cand.tensor(r.cand.rows[j.row]["step"], j.name).double()
         right = r.expected[j.row, j.out].double().cpu()
         if cand.shape != right.shape or not cand.dtype.is_floating_point:
@@ -75,7 +75,8 @@ class Alternatives:
             instead = {self.same[i]: f for i, f in v.instead.items()}
             node = self.r.coarse.node(j.row)
             assert node is not None
-            return storable(Again(self.r.coarse.trace, self.given_coarse, node.index).results(instead)[j.out])
+            coarse = Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
+            return storable(coarse.results(instead)[j.out])
         return None
 
     def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:

@@ -14,6 +14,7 @@ from .tracer import Node, Ref, Trace, bits, tensors, walk
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
 Computed = Tuple[Node, Optional[List[Any]], str]  # node, results or None, what failed
 Call = Callable[[Any, Any, Any], Any]  # module or function, its arguments, those by name -> its result
+Around = Callable[[Node], Any]  # what a node is computed in
 Instead = Dict[int, Call]  # node -> what is called in place of its function
 # what the call of a node may raise
 FAILS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError)
@@ -44,7 +45,7 @@ class Pass:
 
     def __init__(self, trace: Trace, given: Given = {}, fill: float = 0.0) -> None:  # noqa: B006
         self.trace, self.given, self.fill = trace, given, fill
-        self.around: Callable[[Node], Any] = lambda n: contextlib.nullcontext()  # what each node is computed in
+        self.around: Around = lambda n: contextlib.nullcontext()
         self.flat: Dict[Tuple[int, int], Any] = {}  # (storage, write) -> the whole storage then
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
         for n in trace.nodes:
@@ -133,20 +134,22 @@ class Pass:
             return out
         args, kwargs = walk(n.args, lambda r: view(self.whole(r.storage, r.write), r).abs())
         with torch.no_grad(), _state(n):
-            terms = tensors(args)[0] if gelu else n.fn(*args, **kwargs)
+            terms = next(iter(tensors((args, kwargs))), out[0]) if gelu else n.fn(*args, **kwargs)
         off = (1.0 if gelu else (400 * 0.54 / 12) ** 0.5) * torch.finfo(torch.float32).eps
         if terms.shape != out[0].shape:  # another function of that name
             return out
         signs = 1 - 2 * (torch.arange(terms.numel(), device=terms.device) % 2)  # of one sign they would be a factor
-        return [(out[0].double() + off * terms.double() * signs.reshape(terms.shape)).to(torch.float32)]
+        made = out[0].double() + off * terms.double() * signs.reshape(terms.shape)
+        return [made if out[0].dtype == torch.float64 else made.to(torch.float32)]
 
 
 class Again:
     """Computes the results of one node as often as asked, with the nodes before it that are not given. `nodes`: which
     are computed, in order."""
 
-    def __init__(self, trace: Trace, given: Given, node: int) -> None:
+    def __init__(self, trace: Trace, given: Given, node: int, around: Optional[Around] = None) -> None:
         self._pass, self._node, self._order = Pass(trace, given), node, sorted(needed(trace, node, given, True))
+        self._pass.around = around or self._pass.around
         self._given = {i: given[i]() for i in self._order if i in given and i != node}
         self.nodes = [i for i in self._order if i not in self._given]
 
@@ -155,7 +158,10 @@ class Again:
         p = self._pass
         p.flat = {}
         for n in map(p.trace.nodes.__getitem__, self._order):
-            values = self._given.get(n.index) or p.compute(n, instead.get(n.index))
+            values = self._given.get(n.index)
+            if values is None:
+                with p.around(n):
+                    values = p.compute(n, instead.get(n.index))
             if n.index != self._node:
                 p.keep(n, values)
         return values

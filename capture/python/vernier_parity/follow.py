@@ -132,7 +132,7 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
     refuse_compiled(model, path)
     said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
                                 model_class=f"{type(model).__module__}.{type(model).__qualname__}")
-    wide = sum(t.dtype == torch.float32 for t in (*model.parameters(), *model.buffers()))
+    wide = sum(t.dtype == torch.float32 for t in model.state_dict().values())
     if wide:
         said["float32_weights"] = wide
     home = type(model).__module__.partition(".")[0]

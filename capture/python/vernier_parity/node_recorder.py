@@ -50,7 +50,7 @@ class NodeRecorder(Recorder):
         except RecordingError:
             return False
         ids, words = self._step_ids[-1], axes.split()
-        if ids is not None and "token" in words and a.shape[words.index("token")] != ids.shape[1]:
+        if ids is not None and "token" in words[: a.ndim] and a.shape[words.index("token")] != ids.shape[1]:
             axes = ""
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=order, op=op[:31], axes=axes or None, dtype=word if word in SAID else None, digest=digest_of(a))

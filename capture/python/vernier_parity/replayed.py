@@ -25,7 +25,10 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
     gone = wrong_in(verdict, r) if verdict is not None else set()
     tried = Alternatives(r) if wrong else None
     again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
-    again_floor = r.undecided_floor(again_floor, gone)[0] if gone else {}
+    first = r.fine.change, r.coarse.change, r.exchanged
+    if gone:
+        again, again_floor = r.settled(again, again_floor, gone)
+        r.fine.change, r.coarse.change, r.exchanged = first
     given, given_again = r.given(r.fine), r.given(r.fine, gone)
     extra, names = r.extra(), Names(r)
     unjudged = list(r.unjudged)
@@ -52,9 +55,9 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                         region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
                         reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
             line["kind"], scores = _kind(cand, j)
-            undecided = sum(r.undecided.get(i, 0) for i in region)
-            if undecided:
-                line["undecided"] = undecided
+            exchanged = sum(r.exchanged.get(i, 0) for i in region)
+            if exchanged:
+                line["exchanged"] = exchanged
             if k in r.projections:
                 line["projections"] = r.projections[k]
             if scores:

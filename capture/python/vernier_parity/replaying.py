@@ -24,6 +24,13 @@ Place = Tuple[int, str]  # (step, name)
 Results = Dict[Tuple[int, int], Any]  # (the candidate's row, which of its results) -> numbers
 
 
+SWEEPS = 12  # at most: each exchanges one choice of a row, whose error then is the least
+RESTARTS = 2  # of rows that stay wrong
+MOST_LEFT_OUT = 1 / 2  # of the rows of a result
+WRONG = 3.0  # floors from which a row may be behind another choice
+BETTER = 0.97  # of its error is left, at most, where a choice is exchanged: others may still be wrong
+
+
 class Judged(NamedTuple):
     """A recorded result that is judged."""
 
@@ -47,7 +54,7 @@ class Side:
         self.pairs = align(cand.rows, self.rows)
         self.makers = self._makers(cand)
         self.chosen: Dict[int, choices.Choices] = {}  # node -> what it chose in the last replay
-        self.instead: Dict[int, List[Any]] = {}  # node -> ids that it chooses in the next one
+        self.change: Dict[int, List[Optional[choices.Change]]] = {}  # node -> what makes its choices others
 
     def _makers(self, cand: Candidate) -> Dict[int, int]:
         """By row of a result of the model: the node whose whole result it is, if no other record holds that. Nodes
@@ -64,8 +71,8 @@ class Side:
         return out
 
     def around(self, n: Node) -> choices.Choices:
-        """Keeps what a node chooses in a replay, or makes it choose as `instead` says."""
-        self.chosen[n.index] = choices.Choices(self.instead.get(n.index, []))
+        """Keeps what a node chooses in a replay, as `change` makes it."""
+        self.chosen[n.index] = choices.Choices(self.change.get(n.index, ()))
         return self.chosen[n.index]
 
     def node(self, row: int) -> Optional[Node]:
@@ -90,6 +97,7 @@ class Replay:
                 self.sum = written.sum()
         else:
             self.sum = sum_of(self.fine.run.recorder.held)
+        self.same = align(self.fine.rows, self.coarse.rows)
         self.moved = moved(cand.rows, self.fine.rows, self.fine.pairs)  # judged, but not given to others
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
@@ -102,18 +110,19 @@ class Replay:
         self.floor, self.failed = self.results(self.coarse)
         self.expected, more = self.results(self.fine, project=True)
         self.failed.update(more)
+        # node of the reference -> how many choices are the candidate's, where rounding decides
+        self.exchanged: Dict[int, int] = {}
         before = self.floor
-        # node of the reference -> its unrecorded choices that rounding may change
-        self.floor, self.undecided = self.undecided_floor(before)
-        self.projections = {k: v for k, v in self.projections.items() if before.get(k) is self.floor.get(k)
-                            or torch.equal(before[k], self.floor[k])}
+        self.expected, self.floor = self.settled(self.expected, self.floor)
+        if self.exchanged:  # a share of an error that has other causes
+            self.projections = {k: v for k, v in self.projections.items() if before.get(k) is self.floor.get(k)}
         for k, t in [*self.expected.items()]:  # a mask of float64's least number, times 0 in float32
             if bool(t.isnan().any()) and not bool(self.floor.get(k, t).isnan().any()):
                 self.failed[k[0]] = "the reference makes NaN there, the model in the candidate's format does not"
                 del self.expected[k]
 
     def _select(self) -> None:
-        loose = _strange_constants(self.fine, self.coarse)
+        loose = _strange_constants(self.fine, self.coarse, self.same)
         for i, r in enumerate(self.cand.rows):
             held = [(j, name) for j, name in enumerate(r["out"]) if (r["step"], name) in self.cand.held]
             if not held:
@@ -171,7 +180,8 @@ class Replay:
 
         progress.begin(f"replay in {about.WORDS[side.dtype]}{', round two' if without else ''}")
         p = Pass(side.trace, given)
-        side.chosen, p.around = {}, side.around
+        side.chosen = {}
+        p.around = lambda n: contextlib.nullcontext() if n.index in given else side.around(n)
         for n, values, why in p.run(set(rows)):
             row = rows[n.index]
             step, names = self.cand.rows[row]["step"], self.cand.rows[row]["out"]
@@ -191,21 +201,125 @@ class Replay:
                 out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
         return out, failed
 
-    def undecided_floor(self, floor: Results,
-                        without: Set[Place] = frozenset()) -> Tuple[Results, Dict[int, int]]:  # type: ignore
-        """The floor of a run whose unrecorded choices are the other ones where rounding may decide, and how many those
-        are, by node of the reference. Call it after results() of both sides."""
-        same, undecided = align(self.fine.rows, self.coarse.rows), {}
-        for i, fine in self.fine.chosen.items():
-            coarse = self.coarse.chosen.get(same.get(i, -1))
-            found = [choices.other_ids(*x) for x in zip(fine.made, coarse.made)] if coarse else []
-            if any(found):
-                self.coarse.instead[same[i]] = [x and x[0] for x in found]
-                undecided[i] = max(x[1] for x in found if x)
-        if undecided:
-            floor = self.results(self.coarse, without)[0]
-            self.coarse.instead = {}
-        return floor, undecided
+    def settled(self, expected: Results, floor: Results,
+                without: Set[Place] = frozenset()) -> Tuple[Results, Results]:  # type: ignore[assignment]
+        """The results of both sides, where the reference makes the choices that the candidate made, as far as rounding
+        decides them and its results show them. Call it after results() of both sides."""
+        if not any(c.made for c in self.fine.chosen.values()):
+            return expected, floor
+        given = self.given(self.fine, without)
+        behind: Dict[int, List[Judged]] = {}  # node that chooses -> results in whose region it is
+        wave: Dict[int, int] = {}  # -> how many of its region choose before it
+        for j in self.judged:
+            if (j.row, j.out) in expected:
+                for at, i in enumerate(i for i in self.region(j.node, given)
+                                       if i in self.fine.chosen and self.fine.chosen[i].made):
+                    behind.setdefault(i, []).append(j)
+                    wave[i] = max(at, wave.get(i, 0))
+        by: Dict[Tuple[int, int], Any] = {}  # (node, number of its choice) -> how each row is exchanged (choices.py)
+        if any(not torch.equal(a.ids, b.ids) for i in behind for a, b in self._pairs(i)):
+            floor = self._same_choices(without)
+        restarts = RESTARTS
+        for _ in range(SWEEPS):
+            tried: Dict[Tuple[int, int, int], Any] = {}  # (.., .., how) -> the rows
+            left: Dict[Tuple[int, int, int], Any] = {}  # -> by row, which share of its error is left
+            least: Dict[Tuple[int, ...], Any] = {}  # by results and row, the least of these
+            for i in wave:
+                for k, (a, b) in enumerate(self._pairs(i)):
+                    own = by.setdefault((i, k), torch.zeros(a.ids.shape[:-1], dtype=torch.int8, device=a.ids.device))
+                    wrong = self._wrong_rows(behind[i], expected, floor, own)
+                    tried.update({(i, k, to): wrong & (own != to) & choices.undecided(a, b, to) for to in (0, 1, 2)})
+            tried = {at: x for at, x in tried.items() if x.any()}
+            for w, to in sorted({(wave[i], to) for i, _, to in tried}):
+                now = {at: x for at, x in tried.items() if (wave[at[0]], at[2]) == (w, to)}
+                self._exchange({**by, **{at[:2]: torch.where(x, to, by[at[:2]]) for at, x in now.items()}})
+                other = self.results(self.fine, without)[0]
+                for at, x in now.items():
+                    left[at] = torch.where(x, self._left(behind[at[0]], expected, other, x), torch.inf)
+                    key = (x.numel(), *(j.row for j in behind[at[0]]))
+                    least[key] = torch.minimum(left[at], least.get(key, left[at]))
+            better = {at: (x < BETTER) & (x == least[(x.numel(), *(j.row for j in behind[at[0]]))])
+                      for at, x in left.items()}
+            for at, x in better.items():
+                by[at[:2]] = torch.where(x, at[2], by[at[:2]])
+            if not any(x.any() for x in better.values()):
+                # Behind wrong rows, other choices may have been nearer: once more without them.
+                stuck = [(at[:2], x) for at, x in tried.items() if bool((by[at[:2]][x] != 0).any())]
+                if not stuck or not restarts:
+                    break
+                restarts -= 1
+                for at, x in stuck:
+                    by[at] = torch.where(x, 0, by[at])
+            self._exchange(by)
+            expected = self.results(self.fine, without)[0]
+            floor = self._same_choices(without)
+        for j in {j for of in behind.values() for j in of}:
+            self._leave_out(j, [(by[i, k], *pair) for i, of in behind.items() if j in of
+                                for k, pair in enumerate(self._pairs(i))], expected, floor)
+        self.exchanged = {}
+        for (i, _), x in by.items():
+            if x.any():
+                self.exchanged[i] = self.exchanged.get(i, 0) + int((x != 0).sum())
+        return expected, floor
+
+    def _leave_out(self, j: Judged, made: List[Any], expected: Results, floor: Results) -> None:
+        """Leaves out rows that are wrong from one on of which rounding decides several choices: not every combination
+        was tried. Most rows of a wrong result are wrong."""
+        k, n = (j.row, j.out), made[0][0].numel() if made else 0
+        made = [x for x in made if x[0].numel() == n]
+        if k not in floor or not made:
+            return
+        wrong = self._wrong_rows([j], expected, floor, made[0][0]).flatten()
+        first = int(wrong.int().argmax())
+        loose = sum(int(choices.undecided(a, b, 1).flatten()[first] or own.flatten()[first]) for own, a, b in made)
+        if not wrong.any() or loose < 2 or int(wrong.sum()) > n * MOST_LEFT_OUT:
+            return
+        rows = wrong.reshape(*expected[k].shape[:-1], 1)
+        c = self.cand.tensor(j.step(self.cand), j.name).reshape(expected[k].shape)
+        expected[k], floor[k] = (torch.where(rows, c.to(t.dtype), t) for t in (expected[k], floor[k]))
+        why = f"{int(wrong.sum())} of its {n} rows are behind choices that were not recorded, and that rounding decides"
+        self.unjudged.append(dict(step=j.step(self.cand), name=j.name, why=why))
+
+    def _exchange(self, by: Dict[Tuple[int, int], Any]) -> None:
+        self.fine.change = {}
+        for (i, k), x in sorted(by.items(), key=lambda r: r[0]):
+            self.fine.change.setdefault(i, []).append(choices.exchanged(x) if x.any() else None)
+
+    def _pairs(self, node: int) -> List[Tuple[choices.Choice, choices.Choice]]:
+        """The choices of a node of the reference in both runs."""
+        other = self.coarse.chosen.get(self.same.get(node, -1))
+        return list(zip(self.fine.chosen[node].made, other.made)) if other else []
+
+    def _same_choices(self, without: Set[Place]) -> Results:
+        """The floor of a run that chooses as the finer one did."""
+        self.coarse.change = {self.same[i]: [choices.as_in(c) for c in x.made] for i, x in self.fine.chosen.items()
+                              if i in self.same}
+        return self.results(self.coarse, without)[0]
+
+    def _errors(self, j: Judged, t: Any, rows: int) -> Optional[Any]:
+        """The squared error of each of so many rows of a result; None: its rows are others."""
+        if not t.is_floating_point() or t.ndim < 2 or t.shape[:-1].numel() != rows:
+            return None
+        c = self.cand.tensor(j.step(self.cand), j.name).reshape(t.shape)
+        return (c.double() - t.double()).square().nan_to_num().reshape(rows, -1).sum(-1)
+
+    def _wrong_rows(self, of: List[Judged], expected: Results, floor: Results, like: Any) -> Any:
+        """The rows of some results that are off by more than rounding."""
+        found = torch.zeros(like.numel(), dtype=torch.bool)
+        for j in of:
+            k = (j.row, j.out)
+            e = self._errors(j, expected[k], like.numel()) if k in expected and k in floor else None
+            if e is not None:
+                f = (floor[k].double() - expected[k].double()).square().nan_to_num().reshape(like.numel(), -1).sum(-1)
+                found |= (e > WRONG * torch.maximum(f, f.mean() / 4)).cpu()
+        return found.reshape(like.shape).to(like.device)
+
+    def _left(self, of: List[Judged], expected: Results, other: Results, like: Any) -> Any:
+        """By row, of some results: the share of its error that is left in another run."""
+        both = [[self._errors(j, t[j.row, j.out], like.numel()) for t in (expected, other)] for j in of
+                if (j.row, j.out) in other]
+        now, then = (sum(x for x in e if x is not None) for e in zip(*both))
+        return (then / now).nan_to_num(1.0).reshape(like.shape).to(like.device)
 
     def region(self, node: int, given: Given) -> List[int]:
         return sorted(needed(self.fine.trace, node, given))
@@ -248,10 +362,9 @@ def _shape(r: Any) -> Tuple[int, ...]:
     return tuple(storable(torch.empty(size, device="meta", dtype=torch.float32)).shape)
 
 
-def _strange_constants(fine: Side, coarse: Side) -> Set[int]:
+def _strange_constants(fine: Side, coarse: Side, same: Dict[int, int]) -> Set[int]:
     """Nodes that read a value that no node made, whose value differs between the two runs of the reference."""
     out: Set[int] = set()
-    same = align(fine.rows, coarse.rows)
     for i, n in enumerate(fine.trace.nodes):
         mine = _constants(fine.trace, n)
         if mine and i in same:

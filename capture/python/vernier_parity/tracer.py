@@ -277,8 +277,8 @@ class Trace(TorchFunctionMode):
         if type(x) in (list, tuple):
             return type(x)(self._with_lists(y) for y in x)
         if self.keep and hasattr(x, "get_seq_length"):
-            length, x = int(x.get_seq_length()), copy.copy(x)
-            x.get_seq_length = lambda *layer: length
+            lengths, x = [int(x.get_seq_length(i)) for i in range(max(1, len(getattr(x, "layers", ()))))], copy.copy(x)
+            x.get_seq_length = lambda layer_idx=0: lengths[layer_idx] if layer_idx < len(lengths) else 0
         return {k: self._with_lists(y) for k, y in x.items()} if type(x) is dict else x
 
     def _end(self, n: Node, before: List[Tuple[Any, int]], out: Any) -> None:

@@ -149,7 +149,8 @@ def _weights(trace: Trace, n: Node) -> Found:
         yield what, said, "", with_weights(lambda q, f=f: dict(weight=f(q["weight"])))
     for path, o in alike(trace.model, n):
         theirs = dict(o.named_parameters())
-        for said, part in ((path, theirs), (f"{path}.weight", dict(weight=o.weight)))[: 1 + (len(theirs) > 1)]:
+        parts = [(path, theirs)] if len(theirs) == 1 else [(path, theirs), (f"{path}.weight", dict(weight=o.weight))]
+        for said, part in parts:
             yield "other_weights", said, "", with_weights(lambda q, part=part: {
                 k: part[k].to(p.dtype).to(p.device) for k, p in q.items() if k in part})
 

@@ -409,7 +409,7 @@ def test_bad():
     broken("nodes out of order", line(3, node=0))
     broken("a region that is no list", line(3, region="all"))
     broken("a region of numbers", line(3, region=[1]))
-    broken("undecided choices below 1", line(3, undecided=0))
+    broken("exchanged choices below 1", line(3, exchanged=0))
     broken("numbers that are missing", delete("step.0/model.layers.0.proj/expected"))
     broken("numbers that no result names", lambda f: A.put(f["step.0"], "more", np.zeros(3, np.float32), "f32"))
     broken(
