@@ -349,11 +349,25 @@ static void close_engines(vn_replay *r)
 	VN_FREE(r->want, r->point, r->error, r->last, r->put, r->in_step, r->first);
 }
 
+/* Adds to *farther the checkpoints of this step whose error is larger than the bound's. */
+static bool is_beyond_bound(const vn_replay *r, int *farther)
+{
+	const vn_bound *b = r->o->request.bound;
+
+	for (int i = r->first[r->at]; b && b->than->n == r->all->n && i < r->first[r->at + 1]; i++) {
+		const vn_checkpoint *p = r->in_step[i];
+		const int64_t        at = p - r->all->of;
+		*farther += b->counts[at] && p->replayed && b->than->of[at].replay.local < p->replay.local;
+	}
+	return b && *farther > b->most;
+}
+
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
 	int64_t                               position = 0, by;
 	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
 	vn_status                             st = VN_OK;
+	int                                   farther = 0;
 
 	if (!r->again && vn_positions_moved(r->o, &by))
 		vn_lines_add(r->notes,
@@ -377,6 +391,8 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		st = one_step(r, err);
 		r->walked = true;
 		vn_progress_at(&bar, i + 1);
+		if (is_beyond_bound(r, &farther))
+			break;
 	}
 	return st;
 }
