@@ -19,7 +19,8 @@
  *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
  * under it. Nor need all steps be compared with every format: the first ones are enough, or the
- * last ones, if only later steps are wrong.
+ * last ones, if only later steps are wrong. Nor all tokens of a large vocabulary
+ * (libref/plan/vocab_part.h). A format is dropped once too many operations are farther.
  */
 #include "compare/compare_infer.h"
 
@@ -28,7 +29,9 @@
 
 #include "capture/recording/derive.h"
 #include "capture/view/calls.h"
+#include "capture/view/vocab_view.h"
 #include "libref/base/alloc.h"
+#include "libref/plan/vocab_part.h"
 
 #include <limits.h>
 #include <math.h>
@@ -283,12 +286,22 @@ static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part 
 
 /* ---- one comparison -------------------------------------------------------------------------- */
 
-/* The same options would open other files, or rows, again. */
+/* Can a part of the recordings be compared? The same options would open other files, or rows,
+ * again. */
+static bool can_cut(const vn_compare_line *k)
+{
+	return !k->floor && !k->replayed && k->sides.batch_row < 0 && k->sides.ref_batch_row < 0;
+}
+
 static bool is_long(const vn_compare_line *k, const vn_opened *o)
 {
 	const vn_step *step;
-	return vn_recording_steps(o->ref, &step) > MOST_STEPS && !k->floor && !k->replayed && k->sides.batch_row < 0 &&
-	       k->sides.ref_batch_row < 0;
+	return vn_recording_steps(o->ref, &step) > MOST_STEPS && can_cut(k);
+}
+
+static bool is_wide(const vn_compare_line *k, const vn_opened *o)
+{
+	return o->plan && vn_plan_has_vocab_part(o->plan) && can_cut(k);
 }
 
 /* Leaves the steps whose calls these are. Like vn_calls_join. */
@@ -346,8 +359,13 @@ static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, 
 		x->first[0] = x->first[1] = NULL; /* the comparison's, also after a failure */
 		return vn_compare_open(&k, c, first, x->chosen, x->room, err);
 	}
-	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
-	return st || !is_long(x->k, &c->opened) ? st : keep_some_steps(&c->opened, x->later, cut, err);
+	vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
+	if (!st && is_long(x->k, &c->opened))
+		st = keep_some_steps(&c->opened, x->later, cut, err);
+	*cut = *cut || x->vocab;
+	if (!st && x->vocab && !(st = vn_vocab_view(&c->opened.ref, x->vocab, err)))
+		st = vn_vocab_view(&c->opened.cand, x->vocab, err);
+	return st;
 }
 
 /* LOCAL: only the local errors are wanted. Above: of a reference that rounds as others do; the rest
@@ -356,7 +374,8 @@ typedef enum judged_part { WHOLE, LOCAL } judged_part;
 
 /* Compares these steps with this policy, without explanations. Close *c afterwards, also after a
  * failure. */
-static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, vn_comparison *c, vn_error *err)
+static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, const vn_bound *bound, vn_comparison *c,
+                          vn_error *err)
 {
 	*c = (vn_comparison) { .opened.request = { .options = x->options,
 		                                       .again = x->again,
@@ -364,6 +383,8 @@ static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, vn_
 		                                       .inferred = policy,
 		                                       .unexplained = true,
 		                                       .only_local = part != WHOLE,
+		                                       .sampled = x->vocab > 0,
+		                                       .bound = bound,
 		                                       .as_others = (vn_like_others)(part > LOCAL ? part - LOCAL : 0) } };
 	bool      cut = false;
 	vn_status st = open_steps(x, c, &cut, err);
@@ -411,6 +432,7 @@ typedef struct policy_search {
 	const vn_inference   *x;
 	role_walk             walk;   /* of *is */
 	role_part            *of;     /* (checkpoints) */
+	bool                 *counts; /* (checkpoints) for a bound */
 	vn_policy             policy; /* of *is */
 	const vn_opened      *opened;
 	const vn_checkpoints *is; /* judged by it */
@@ -429,12 +451,13 @@ static void begin_search(policy_search *s)
 	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
 	s->walk.seen = vn_alloc((size_t)plan->n_nodes, sizeof *s->walk.seen);
 	s->of = vn_alloc((size_t)s->is->n, sizeof *s->of);
+	s->counts = vn_alloc((size_t)s->is->n, sizeof *s->counts);
 }
 
 static void end_search(policy_search *s)
 {
 	vn_comparison_close(&s->best);
-	VN_FREE(s->walk.known, s->walk.seen, s->of);
+	VN_FREE(s->walk.known, s->walk.seen, s->of, s->counts);
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
@@ -471,7 +494,10 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 	for (int i = t.n - 1; i >= 0; i--)
 		if (!(count = possible(s, t.of[i], &t.alike)))
 			return VN_OK;
-	const vn_status st = judge_as(s->x, policy_of(s, &t), LOCAL, &c, err);
+	for (int i = 0; i < s->is->n; i++)
+		s->counts[i] = s->of[i] != PART_NONE;
+	const vn_bound  bound = { s->is, s->counts, count / MOST_LEFT, (double)INFINITY }; /* of nearer_by */
+	const vn_status st = judge_as(s->x, policy_of(s, &t), LOCAL, &bound, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
 		t.nearer = nearer_by(s->is, &c.result.checkpoints, s->of, count);
 		s->trial[s->n++] = t;
@@ -530,7 +556,7 @@ static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 	const vn_policy       next = policy_of(s, t);
 	const int             count = possible(s, t->of[0], &t->alike);
 	vn_comparison         with;
-	const vn_status       st = judge_as(s->x, next, WHOLE, &with, err);
+	const vn_status       st = judge_as(s->x, next, WHOLE, NULL, &with, err);
 	const format_evidence e = !st && with.result.checkpoints.n == s->is->n &&
 	                                  count_wrong(&with.result.checkpoints) < count_wrong(s->is)
 	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format, t->alike)
@@ -629,7 +655,7 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 		vn_comparison c;
 
 		vn_policy_from_name(names[i], &p);
-		st = judge_as(x, p, WHOLE, &c, err);
+		st = judge_as(x, p, WHOLE, NULL, &c, err);
 		const vn_checkpoints *by = &c.result.checkpoints;
 		const bool            alike = !st && by->n == is->n && nearer_in(&s, by, VN_ROLE_LINEAR) > log(ALIKE);
 		const int             left = alike ? count_wrong(by) : least + 1;
@@ -690,17 +716,24 @@ static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, v
 	vn_policy     p, best = *policy;
 	vn_comparison c;
 	vn_status     st = VN_OK;
+	double        own = 0;
 
+	VN_FREED bool *counts = vn_alloc((size_t)is->n, sizeof *counts);
+	for (int i = 0; i < is->n; i++) {
+		counts[i] = is->of[i].replayed && !is->of[i].replay.bad;
+		own += counts[i] ? is->of[i].replay.local : 0;
+	}
+	const vn_bound bound = { is, counts, INT_MAX, LIKE_SIZES * own }; /* of error_cosine */
 	for (int i = 0; !st && most < LIKE_ERRORS && i < N_AS * N_NAMES; i++) {
 		vn_policy_from_name(names[i % N_NAMES], &p);
-		st = judge_as(x, p, as[i / N_NAMES], &c, err);
+		st = judge_as(x, p, as[i / N_NAMES], &bound, &c, err);
 		most = st || c.result.checkpoints.n != is->n ? 0 : error_cosine(is, &c.result.checkpoints);
 		best = most < LIKE_ERRORS ? best : p;
 		vn_comparison_close(&c);
 	}
 	if (st || vn_policy_same(best, *policy))
 		return st;
-	st = judge_as(x, best, WHOLE, &c, err);
+	st = judge_as(x, best, WHOLE, NULL, &c, err);
 	const bool right = !st && c.result.checkpoints.n == is->n && count_wrong(&c.result.checkpoints) == 0;
 	if (right)
 		*policy = best;
@@ -743,11 +776,12 @@ bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_po
 	return ends;
 }
 
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
-                                 vn_policy *policy, vn_error *err)
+vn_status vn_compare_find_policy(vn_inference *x, const vn_opened *judged, const vn_checkpoints *all, vn_policy *policy,
+                                 vn_error *err)
 {
 	vn_comparison kept = { 0 };
-	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, WHOLE, &kept, err) : VN_OK;
+	x->vocab = is_wide(x->k, judged) ? judged->plan->vocab : 0;
+	vn_status st = is_long(x->k, judged) || x->vocab ? judge_as(x, *policy, WHOLE, NULL, &kept, err) : VN_OK;
 
 	if (!st && is_ggml_model(judged) && policy->storage == VN_F32 && !policy->products) {
 		const bool cut = kept.result.checkpoints.n > 0;

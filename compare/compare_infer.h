@@ -14,6 +14,7 @@ typedef struct vn_inference {
 	vn_recording            **first; /* (2) NULL; kept by the search: the steps of a long pair that it looks at */
 	bool                      heads; /* only logits were recorded, in float32 */
 	bool                      later; /* these are the last ones, and all before joined to one; else the first */
+	int64_t                   vocab; /* set by the search: of it, only a sample is compared; 0: all */
 } vn_inference;
 
 /* Returns the number of the first step in which an operation is wrong, if it is behind those that
@@ -25,5 +26,5 @@ bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_po
 
 /* Adds roles with formats of their own to *policy, by which these were judged, until no more of
  * them explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
-                                 vn_policy *policy, vn_error *err);
+vn_status vn_compare_find_policy(vn_inference *x, const vn_opened *judged, const vn_checkpoints *all, vn_policy *policy,
+                                 vn_error *err);

@@ -93,7 +93,7 @@ static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy pol
 vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	vn_recording *first[2] = { NULL };
-	vn_inference  x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first, false, false };
+	vn_inference  x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first, false, false, 0 };
 	char          kept[128];
 	vn_policy     policy;
 	vn_status     st = VN_OK;

@@ -247,6 +247,16 @@ typedef struct vn_graph vn_graph; /* localise.c */
 
 typedef enum vn_like_others { VN_UNLIKE_OTHERS, VN_LIKE_OTHERS, VN_NOT_NORMS = 2, VN_NOT_ATTENTION = 4 } vn_like_others;
 
+struct vn_checkpoints;
+/* Stops the replay when more than `most` of the checkpoints that count have a larger local error
+ * than in `than`, a comparison of the same checkpoints, or when their floors add up to more. */
+typedef struct vn_bound {
+	const struct vn_checkpoints *than;
+	const bool                  *counts; /* (than->n) */
+	int                          most;
+	double                       floors;
+} vn_bound;
+
 /* The request. Borrowed; set before vn_compare, which changes the limits as compare.h says. */
 typedef struct vn_request {
 	const vn_compare_options *options;
@@ -259,6 +269,8 @@ typedef struct vn_request {
 	vn_policy                 inferred;
 	bool                      unexplained; /* without the chapter explain: the caller runs it later */
 	bool                      only_local;  /* the local errors alone, without any floor of a run */
+	bool                      sampled;     /* the recordings have some logits only (libref/plan/vocab_part.h) */
+	const vn_bound           *bound;       /* where to stop the replay; NULL */
 	/* the reference rounds as other implementations do (vn_reference_variants_put_all) */
 	vn_like_others            as_others;
 } vn_request;

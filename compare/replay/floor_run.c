@@ -407,6 +407,11 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
 		return st;
 	if (!(st = check_model(o, remarks, o->model, err)) && !(st = round_weights(o, &remarks->notes, &whole, err)))
 		vn_model_divide(o->model, count_ranks(o->cand));
+	if (!st && o->request.sampled) {
+		vn_model_vocab_part(o->model);
+		if (whole)
+			vn_model_vocab_part(whole);
+	}
 	if (st || o->request.only_local)
 		goto done;
 	const vn_model *model = o->model;

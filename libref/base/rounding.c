@@ -4,6 +4,8 @@
 #include "libref/base/dtype.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 /* TF32: ten bits after the leading one, and float32's exponent. whole: how the rest is rounded. */
 static double as_tf32(double x, double (*whole)(double x))
@@ -15,6 +17,20 @@ static double as_tf32(double x, double (*whole)(double x))
 	return ldexp(whole(ldexp(x, 11)), e - 11);
 }
 
+/* The same to the nearest, ties to even: the last 42 of a double's 52 bits, and the carry. */
+static double to_tf32(double x)
+{
+	const uint64_t below = (UINT64_C(1) << 42) - 1;
+	uint64_t       bits;
+
+	if (!isnormal(x))
+		return as_tf32(x, nearbyint);
+	memcpy(&bits, &x, sizeof bits);
+	bits = (bits + (below >> 1) + (bits >> 42 & 1)) & ~below;
+	memcpy(&x, &bits, sizeof bits);
+	return x;
+}
+
 double vn_round_to(double x, vn_rounding_format format)
 {
 	const float f = (float)x;
@@ -22,7 +38,7 @@ double vn_round_to(double x, vn_rounding_format format)
 	switch (format) {
 	case VN_FORMAT_BF16: return (double)vn_bf16_to_f32(vn_f32_to_bf16(f));
 	case VN_FORMAT_F16: return (double)vn_f16_to_f32(vn_f32_to_f16(f));
-	case VN_FORMAT_TF32: return as_tf32(x, nearbyint);
+	case VN_FORMAT_TF32: return to_tf32(x);
 	case VN_FORMAT_TF32_AWAY: return as_tf32(x, round);
 	case VN_FORMAT_TF32_CUT: return as_tf32(x, trunc);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));

@@ -8,6 +8,7 @@
 #include "libref/base/map.h"
 #include "libref/family/config.h"
 #include "libref/family/family.h"
+#include "libref/plan/vocab_part.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,6 +374,50 @@ vn_status vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err)
 	set_kept(m->plan, i, 1 + (int)to);
 	vn_model_release(m, i);
 	return VN_OK;
+}
+
+/* Adds a weight: the sampled rows of weight i. Returns its number. */
+static int add_sample(vn_model *m, int i)
+{
+	const size_t all = (size_t)m->plan->n_weights;
+	vn_plan     *p = m->plan;
+	vn_tensor    t = m->weight[i];
+	const size_t row = vn_dtype_bytes(t.dtype, (size_t)(vn_shape_count(&t.shape) / p->vocab));
+	char        *made = vn_alloc(VN_VOCAB_PART * row, 1);
+
+	for (size_t b = 0; b < VN_VOCAB_BLOCKS; b++)
+		memcpy(made + b * VN_VOCAB_BLOCK * row, (const char *)t.data + (size_t)vn_vocab_block(p->vocab, (int)b) * row,
+		       VN_VOCAB_BLOCK * row);
+	t.shape.dim[0] = VN_VOCAB_PART;
+	t.data = made;
+	p->weight = vn_alloc_resized(p->weight, all + 1, sizeof *p->weight);
+	m->weight = vn_alloc_resized(m->weight, all + 1, sizeof *m->weight);
+	m->file_name = vn_alloc_resized(m->file_name, all + 1, sizeof *m->file_name);
+	m->made = vn_alloc_resized(m->made, all + 1, sizeof *m->made);
+	if (m->expert) {
+		m->expert = vn_alloc_resized(m->expert, all + 1, sizeof *m->expert);
+		m->expert[all] = (found_weight) { 0 };
+	}
+	p->weight[all] = p->weight[i];
+	p->weight[all].shape = t.shape;
+	m->weight[all] = t;
+	m->file_name[all] = m->file_name[i];
+	m->made[all] = made;
+	return p->n_weights++;
+}
+
+void vn_model_vocab_part(vn_model *m)
+{
+	vn_plan *p = m->plan;
+
+	for (int k = 0; k < p->n_nodes; k++)
+		for (int i = 0; p->node[k].op == VN_OP_LINEAR && vn_value_is_scores(p, p->node[k].out[0]) && i < p->node[k].n_w;
+		     i++)
+			if (p->node[k].w[i] >= 0)
+				p->node[k].w[i] = add_sample(m, p->node[k].w[i]);
+	for (int v = 0; v < p->n_values; v++)
+		if (vn_value_is_scores(p, v))
+			p->value[v].size[1] = VN_VOCAB_PART;
 }
 
 const vn_tensor *vn_model_weights(const vn_model *m)

@@ -53,6 +53,9 @@ void             vn_model_divide(vn_model *m, int ranks);
 /* Rounds weight i to a format of single numbers, as another file of the same model has it. Before
  * the model is shared. */
 vn_status        vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err);
+/* From now on, logits are computed of some tokens alone (libref/plan/vocab_part.h, whose
+ * vn_plan_has_vocab_part must be true). Before the model is shared. */
+void             vn_model_vocab_part(vn_model *m);
 const char      *vn_model_family(const vn_model *m); /* "qwen2" */
 /* config.json verbatim, or the equivalent of a GGUF file */
 const char      *vn_model_config(const vn_model *m);

@@ -21,16 +21,23 @@ static void round_block(double *x, int64_t n)
 		x[i] = (double)block[i];
 }
 
-static double round_alone(double x, vn_role_format f)
+/* Formats of single numbers: a matrix is rounded whenever it is read. */
+static void round_alone(double *row, int64_t n, vn_role_format f)
 {
-	const double most = vn_dtype_max(VN_F8_E4M3);
+	const double most = f == VN_ROLE_F8 ? vn_dtype_max(VN_F8_E4M3) : (double)INFINITY;
+	float        part[PART];
 
-	switch (f) {
-	case VN_ROLE_TF32: return vn_round_to(x, VN_FORMAT_TF32);
-	case VN_ROLE_F16: return vn_round_to(x, VN_FORMAT_F16);
-	case VN_ROLE_BF16: return vn_round_to(x, VN_FORMAT_BF16);
-	case VN_ROLE_F8: return vn_round_to(isnan(x) ? x : fmax(-most, fmin(most, x)), VN_FORMAT_E4M3);
-	default: return x;
+	for (int64_t i = 0; f == VN_ROLE_TF32 && i < n; i++)
+		row[i] = vn_round_to(row[i], VN_FORMAT_TF32);
+	for (int64_t at = 0; f != VN_ROLE_TF32 && at < n; at += PART) {
+		const int64_t m = n - at < PART ? n - at : PART;
+		for (int64_t i = 0; i < m; i++) {
+			const double x = row[at + i];
+			part[i] = (float)(x > most ? most : x < -most ? -most : x);
+		}
+		vn_round_f32(part, f == VN_ROLE_F16 ? VN_F16 : f == VN_ROLE_BF16 ? VN_BF16 : VN_F8_E4M3, (size_t)m);
+		for (int64_t i = 0; i < m; i++)
+			row[at + i] = (double)part[i];
 	}
 }
 
@@ -87,8 +94,13 @@ static void round_scaled(double *row, int64_t n, float most)
 {
 	const float scale = most / (float)vn_dtype_max(VN_F8_E4M3);
 
-	for (int64_t i = 0; scale > 0 && i < n; i++)
-		row[i] = (double)((float)round_alone((double)((float)row[i] / scale), VN_ROLE_F8) * scale);
+	if (!(scale > 0))
+		return;
+	for (int64_t i = 0; i < n; i++)
+		row[i] = (double)((float)row[i] / scale);
+	round_alone(row, n, VN_ROLE_F8);
+	for (int64_t i = 0; i < n; i++)
+		row[i] = (double)((float)row[i] * scale);
 }
 
 void vn_role_round(double *row, int64_t n, vn_role_format f)
@@ -105,8 +117,8 @@ void vn_role_round(double *row, int64_t n, vn_role_format f)
 		vn_in_format_scaled(row, n, VN_FORMAT_INT8);
 	for (int64_t i = 0; f == VN_ROLE_Q8_0 && i < n; i += BLOCK)
 		round_block(row + i, n - i < BLOCK ? n - i : BLOCK);
-	for (int64_t i = 0; f && !vn_role_has_scale(f) && i < n; i++)
-		row[i] = round_alone(row[i], f);
+	if (f && !vn_role_has_scale(f))
+		round_alone(row, n, f);
 }
 
 void vn_role_round_by(double *row, int64_t n, vn_role_format f, double most)

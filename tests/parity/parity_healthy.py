@@ -341,7 +341,7 @@ def narrow_norms(b, models):
 def logits_alone(b, models):
     """The last product alone in float32, behind 16 bits; and faults of float32 that err as much as some format."""
     ids = TEXT[100:163]
-    for name in sorted({"qwen2", "llama", "gpt2", "eight"} & set(models)):
+    for name in sorted({"qwen2", "llama", "gpt2", "eight", "wide"} & set(models)):
         for dtype in (BF16, F16):
             model = load(models[name], dtype, "sdpa" if name == "qwen2" else "eager")
             with torch.no_grad():
@@ -356,6 +356,17 @@ def logits_alone(b, models):
             with torch.no_grad():
                 logits = model(torch.tensor([ids])).logits[0]
             b.count(f"{name}, {fault}", b.undeclared(models[name], ids, logits), 1, ENGINES[0], "faults in logits")
+
+
+def wide(b, folder, seed):
+    """A vocabulary of which the search looks at a sample. Decodes: of more steps than it looks at, and of fewer."""
+    parity_partial.SHAPES["wide"] = ("qwen2", {"num_hidden_layers": 2, "vocab_size": 20000})
+    models = {"wide": make(folder, "wide")}
+    logits_alone(b, models)
+    for engine in ENGINES:
+        if engine.cache or engine.products:
+            for saved in ("logits", "decode") if not engine.cache else ("decode",):
+                one(b, models, ("wide", engine, "eager", 60, 100, saved), seed)
 
 
 def several(b, models):
@@ -420,6 +431,7 @@ def main():
             narrow_norms(b, models)
             logits_alone(b, models)
             several(b, models)
+            wide(b, folder, seed)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for what, n in b.named.most_common():

@@ -1,5 +1,6 @@
 /* test_roles.c: what the formats of roles round to, and where the reference engine rounds. */
 #include "libref/ops/roles.h"
+#include "libref/base/rounding.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -35,6 +36,33 @@ static void each_format_errs_as_its_digits_say(void)
 	CU_ASSERT_EQUAL(error_of(VN_ROLE_TF32, N), error_of(VN_ROLE_F16, N)); /* no number is out of its range */
 	CU_ASSERT_TRUE(error_of(VN_ROLE_BF16, N) > 4 * error_of(VN_ROLE_F16, N) && error_of(VN_ROLE_BF16, N) < 1e-5);
 	CU_ASSERT_TRUE(error_of(VN_ROLE_F8, N) > 1e-5 && error_of(VN_ROLE_F8, N) < 5e-3);
+}
+
+static void rows_of_numbers_without_a_scale_are_rounded_as_each_number_is(void)
+{
+	static const struct {
+		vn_role_format     role;
+		vn_rounding_format alone;
+	} of[] = { { VN_ROLE_TF32, VN_FORMAT_TF32 }, { VN_ROLE_F16, VN_FORMAT_F16 }, { VN_ROLE_BF16, VN_FORMAT_BF16 } };
+	enum { MANY = 5000 };
+	double x[MANY], y[MANY];
+
+	for (int i = 0; i < MANY; i++) /* every third halfway between two numbers of TF32 */
+		x[i] = i % 3 ? ldexp(sin(1.7 * i * i), i % 300 - 150) : ldexp((i % 2 ? -1 : 1) * (2049.0 + i), i % 60 - 30);
+	x[7] = (double)NAN;
+	x[8] = -(double)INFINITY;
+	x[10] = -0.0;
+	for (int f = 0; f < 3; f++) {
+		memcpy(y, x, sizeof y);
+		vn_role_round(y, MANY, of[f].role);
+		for (int i = 0; i < MANY; i++) {
+			int          e = 0;
+			const double part = frexp(x[i], &e), digits = ldexp(nearbyint(ldexp(part, 11)), e - 11);
+			const double want = vn_round_to(x[i], of[f].alone);
+			CU_ASSERT_TRUE(memcmp(&y[i], &want, sizeof want) == 0 || (isnan(want) && isnan(y[i])));
+			CU_ASSERT_TRUE(f > 0 || !isfinite(x[i]) || (digits == y[i] && signbit(digits) == signbit(y[i])));
+		}
+	}
 }
 
 static void int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers(void)
@@ -167,6 +195,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(each_format_errs_as_its_digits_say),
+		TEST(rows_of_numbers_without_a_scale_are_rounded_as_each_number_is),
 		TEST(int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers),
 		TEST(inputs_have_127_and_a_half_levels_in_a_row_and_127_in_32_numbers),
 		TEST(only_linear_has_formats_of_inputs),
