@@ -496,7 +496,7 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 			return VN_OK;
 	for (int i = 0; i < s->is->n; i++)
 		s->counts[i] = s->of[i] != PART_NONE;
-	const vn_bound  bound = { s->is, s->counts, count / MOST_LEFT, (double)INFINITY }; /* of nearer_by */
+	const vn_bound  bound = { s->is, s->counts, count / MOST_LEFT }; /* of nearer_by */
 	const vn_status st = judge_as(s->x, policy_of(s, &t), LOCAL, &bound, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
 		t.nearer = nearer_by(s->is, &c.result.checkpoints, s->of, count);
@@ -716,17 +716,10 @@ static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, v
 	vn_policy     p, best = *policy;
 	vn_comparison c;
 	vn_status     st = VN_OK;
-	double        own = 0;
 
-	VN_FREED bool *counts = vn_alloc((size_t)is->n, sizeof *counts);
-	for (int i = 0; i < is->n; i++) {
-		counts[i] = is->of[i].replayed && !is->of[i].replay.bad;
-		own += counts[i] ? is->of[i].replay.local : 0;
-	}
-	const vn_bound bound = { is, counts, INT_MAX, LIKE_SIZES * own }; /* of error_cosine */
 	for (int i = 0; !st && most < LIKE_ERRORS && i < N_AS * N_NAMES; i++) {
 		vn_policy_from_name(names[i % N_NAMES], &p);
-		st = judge_as(x, p, as[i / N_NAMES], &bound, &c, err);
+		st = judge_as(x, p, as[i / N_NAMES], NULL, &c, err);
 		most = st || c.result.checkpoints.n != is->n ? 0 : error_cosine(is, &c.result.checkpoints);
 		best = most < LIKE_ERRORS ? best : p;
 		vn_comparison_close(&c);

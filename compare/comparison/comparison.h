@@ -249,12 +249,11 @@ typedef enum vn_like_others { VN_UNLIKE_OTHERS, VN_LIKE_OTHERS, VN_NOT_NORMS = 2
 
 struct vn_checkpoints;
 /* Stops the replay when more than `most` of the checkpoints that count have a larger local error
- * than in `than`, a comparison of the same checkpoints, or when their floors add up to more. */
+ * than in `than`, a comparison of the same checkpoints. */
 typedef struct vn_bound {
 	const struct vn_checkpoints *than;
 	const bool                  *counts; /* (than->n) */
 	int                          most;
-	double                       floors;
 } vn_bound;
 
 /* The request. Borrowed; set before vn_compare, which changes the limits as compare.h says. */

@@ -349,24 +349,17 @@ static void close_engines(vn_replay *r)
 	VN_FREE(r->want, r->point, r->error, r->last, r->put, r->in_step, r->first);
 }
 
-/* What the checkpoints of all steps so far come to. */
-typedef struct toward_bound {
-	int    farther;
-	double floors;
-} toward_bound;
-
-static bool is_beyond_bound(const vn_replay *r, toward_bound *so_far)
+/* Adds to *farther the checkpoints of this step whose error is larger than the bound's. */
+static bool is_beyond_bound(const vn_replay *r, int *farther)
 {
 	const vn_bound *b = r->o->request.bound;
 
 	for (int i = r->first[r->at]; b && b->than->n == r->all->n && i < r->first[r->at + 1]; i++) {
-		const vn_checkpoint *p = r->in_step[i], *than = &b->than->of[p - r->all->of];
-		if (!b->counts[p - r->all->of] || !p->replayed)
-			continue;
-		so_far->farther += than->replay.local < p->replay.local;
-		so_far->floors += p->replay.bad ? 0 : p->replay.floor;
+		const vn_checkpoint *p = r->in_step[i];
+		const int64_t        at = p - r->all->of;
+		*farther += b->counts[at] && p->replayed && b->than->of[at].replay.local < p->replay.local;
 	}
-	return b && (so_far->farther > b->most || so_far->floors > b->floors);
+	return b && *farther > b->most;
 }
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
@@ -374,7 +367,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	int64_t                               position = 0, by;
 	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
 	vn_status                             st = VN_OK;
-	toward_bound                          so_far = { 0 };
+	int                                   farther = 0;
 
 	if (!r->again && vn_positions_moved(r->o, &by))
 		vn_lines_add(r->notes,
@@ -398,7 +391,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		st = one_step(r, err);
 		r->walked = true;
 		vn_progress_at(&bar, i + 1);
-		if (is_beyond_bound(r, &so_far))
+		if (is_beyond_bound(r, &farther))
 			break;
 	}
 	return st;
