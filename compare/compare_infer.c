@@ -656,23 +656,31 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 
 /* ---- 16 bits behind logits in float32 -------------------------------------------------------- */
 
-/* Returns how alike the candidate's errors are to those of a run in another storage format: the
- * cosine between both, over all checkpoints; 0 if they are not about as large. is: judged without
- * the format; by: with it. */
-static double error_cosine(const vn_checkpoints *is, const vn_checkpoints *by)
+/* How alike errors are by chance, as Fisher's z: one in 2,000. A search asks ten times. */
+#define BY_CHANCE   3.3
+#define LIKE_ENOUGH 0.9 /* of however few numbers */
+
+/* Are the candidate's errors like those of a run in another storage format, by the cosine between
+ * both over all checkpoints? In each, the format's error counts as 1. Few independent numbers are
+ * like any others. is: judged without the format; by: with it. */
+static bool is_like(const vn_checkpoints *is, const vn_checkpoints *by)
 {
-	double own = 0, format = 0, between = 0;
+	double own = 0, format = 0, between = 0, squares = 0;
 
 	for (int i = 0; i < is->n && i < by->n; i++) {
-		if (!is->of[i].replayed || !by->of[i].replayed || is->of[i].replay.bad || by->of[i].replay.bad)
+		const vn_replayed *p = &is->of[i].replay, *q = &by->of[i].replay;
+		if (!is->of[i].replayed || !by->of[i].replayed || p->bad || q->bad || !(q->floor > 0))
 			continue;
-		own += is->of[i].replay.local;
-		format += by->of[i].replay.floor;
-		between += by->of[i].replay.local;
+		const double x = p->local / q->floor;
+		own += x;
+		format += 1;
+		between += q->local / q->floor;
+		squares += x * x / fmax(1, (double)p->independent_numbers);
 	}
-	return own > 0 && format > 0 && fabs(log(own / format)) < log(LIKE_SIZES)
-	           ? (own + format - between) / (2 * sqrt(own * format))
-	           : 0;
+	if (!(own > 0 && format > 0 && fabs(log(own / format)) < log(LIKE_SIZES)))
+		return false;
+	const double numbers = own * own / squares, cosine = (own + format - between) / (2 * sqrt(own * format));
+	return cosine > fmax(LIKE_ERRORS, fmin(LIKE_ENOUGH, tanh(BY_CHANCE / sqrt(fmax(1, numbers - 2)))));
 }
 
 /* Logits in float32 do not show the format of the layers before them, but its roundings do: of two
@@ -686,16 +694,16 @@ static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, v
 		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_ATTENTION),
 		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS | VN_NOT_ATTENTION), LOCAL };
 	enum { N_NAMES = sizeof names / sizeof *names, N_AS = sizeof as / sizeof *as };
-	double        most = 0;
 	vn_policy     p, best = *policy;
 	vn_comparison c;
 	vn_status     st = VN_OK;
+	bool          like = false;
 
-	for (int i = 0; !st && most < LIKE_ERRORS && i < N_AS * N_NAMES; i++) {
+	for (int i = 0; !st && !like && i < N_AS * N_NAMES; i++) {
 		vn_policy_from_name(names[i % N_NAMES], &p);
 		st = judge_as(x, p, as[i / N_NAMES], &c, err);
-		most = st || c.result.checkpoints.n != is->n ? 0 : error_cosine(is, &c.result.checkpoints);
-		best = most < LIKE_ERRORS ? best : p;
+		like = !st && c.result.checkpoints.n == is->n && is_like(is, &c.result.checkpoints);
+		best = like ? p : best;
 		vn_comparison_close(&c);
 	}
 	if (st || vn_policy_same(best, *policy))

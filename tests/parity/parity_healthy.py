@@ -358,6 +358,33 @@ def logits_alone(b, models):
             b.count(f"{name}, {fault}", b.undeclared(models[name], ids, logits), 1, ENGINES[0], "faults in logits")
 
 
+def decoded_alone(b, models):
+    """The same of decodes; beside them, a fault of float32 once taken for float16."""
+    def run(name, dtype, n, start, steps, fault=None):
+        model = load(models[name], dtype)
+        if fault:
+            fault(model)
+        head = model.lm_head.weight.float().T
+        model.lm_head.forward = lambda x: x.float() @ head
+        with torch.no_grad(), record_help.record(model, b.at("cand.h5"), points="logits"):
+            model.generate(torch.tensor([TEXT[start:start + n]]), max_new_tokens=steps, min_new_tokens=steps,
+                           do_sample=False, pad_token_id=0)
+        with h5py.File(b.at("cand.h5"), "r+") as f:
+            f["run"].attrs["precision_from"], f["run"].attrs["precision"] = "numbers", "f32"
+        b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force-ids-from", b.at("cand.h5"),
+               "--force", "-o", b.at("ref.h5"))
+        return b.judged(models[name])
+
+    for name, dtype, *where in (("qwen3_5_text", BF16, 24, 0, 12), ("qwen3_5_text", F16, 130, 20, 6),
+                                ("gemma2", BF16, 24, 0, 3), ("llama", F16, 16, 1000, 3)):
+        b.count(f"{name}, {WORD[dtype]}, decode of {where}, logits in float32", run(name, dtype, *where), 0,
+                Engine(WORD[dtype], dtype, None, None, None), "healthy, decoded logits in float32", word=WORD[dtype])
+    b.count("qwen3_5_text, eps a hundred times larger, decode", run("qwen3_5_text", F32, 40, 300, 6,
+            parity_partial.set_eps(100, slice(None))), 1, ENGINES[0], "faults in decoded logits")
+    b.count("gemma2, eps a thousand times larger, decode", run("gemma2", F32, 24, 0, 12,
+            parity_partial.set_eps(1000, slice(None))), 1, ENGINES[0], "faults in decoded logits")
+
+
 def several(b, models):
     """Candidates beside each other, in a vote and in folders: each is judged as its numbers are. One has a fault."""
     path, ids, found = models["qwen2"], TEXT[200:240], []
@@ -419,6 +446,7 @@ def main():
             changes(b, models)
             narrow_norms(b, models)
             logits_alone(b, models)
+            decoded_alone(b, models)
             several(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
