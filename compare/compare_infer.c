@@ -262,23 +262,37 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
-/* Is half of the calls that read an earlier one's cache off by more than a floor, and some
- * operation wrong? Leaves these calls in the list, and returns how many; else 0. */
-static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part *of)
+/* Leaves the calls that read an earlier one's cache in the list, and returns how many. */
+static int list_later(vn_recording *cand, const vn_checkpoints *all, role_part *of)
 {
-	int n = 0, off = 0, wrong = 0;
+	int n = 0;
 
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
-		wrong += of[i] && vn_local_beyond(&all->of[i]);
 		if (!step || !step->position)
 			of[i] = PART_NONE;
-		if (!of[i])
-			continue;
-		n++;
-		off += vn_local_ratio(&all->of[i].replay) > 1;
+		n += of[i] != PART_NONE;
 	}
-	return n >= ENOUGH && wrong && 2 * off >= n ? n : 0;
+	return n;
+}
+
+/* Is half of n listed calls off by more than a floor? */
+static bool are_slight(const vn_checkpoints *all, const role_part *of, int n)
+{
+	int off = 0;
+
+	for (int i = 0; i < all->n; i++)
+		off += of[i] && vn_local_ratio(&all->of[i].replay) > 1;
+	return n >= ENOUGH && 2 * off >= n;
+}
+
+static bool is_some_wrong(const vn_checkpoints *all, const role_part *of)
+{
+	bool wrong = false;
+
+	for (int i = 0; i < all->n; i++)
+		wrong = wrong || (of[i] && vn_local_beyond(&all->of[i]));
+	return wrong;
 }
 
 /* ---- one comparison -------------------------------------------------------------------------- */
@@ -438,18 +452,25 @@ static void end_search(policy_search *s)
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
- * wrong. Returns how many checkpoints count, or 0. *alike: as in weigh. */
+ * wrong; of a cache, those of later calls, if each call reads its own rows as they are. Returns how
+ * many checkpoints count, or 0. *alike: as in weigh. */
 static int possible(policy_search *s, idea i, double *alike)
 {
 	const bool cache = i.role == VN_ROLE_CACHE || i.role == VN_CACHE_OF_PROMPT;
-	const bool later = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* calls than the first */
-	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !later);
+	const bool calls = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* than the first */
+	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !calls);
 	const int  count = never ? 0 : list_parts(&s->walk, i.role, s->of);
-	const bool all = all_wrong(s->is, s->of, count), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
 
+	*alike = log(ALIKE);
+	if (all_wrong(s->is, s->of, count) || !count || !cache)
+		return all_wrong(s->is, s->of, count) ? count : 0;
 	vn_recording *cand = s->opened->cand ? s->opened->cand : s->x->first[1]; /* as judge_as leaves the first steps */
-	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
-	return all ? count : cache && narrow && s->policy.storage != VN_F32 ? list_slight(cand, s->is, s->of) : 0;
+	const bool    some = is_some_wrong(s->is, s->of), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
+	const int     later = list_later(cand, s->is, s->of);
+	if (all_wrong(s->is, s->of, later))
+		return later;
+	*alike = log(SLIGHTLY_ALIKE);
+	return narrow && s->policy.storage != VN_F32 && some && are_slight(s->is, s->of, later) ? later : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)
