@@ -45,7 +45,7 @@
 #define EXACTLY_ALIKE   1e4
 #define NEARER_ALONE    1.1
 #define AS_LARGE_WITHIN 2.0
-#define LIKE_ERRORS     0.45
+#define LIKE_ERRORS     0.55
 #define LIKE_SIZES      4.0
 enum { MOST_LEFT = 5, ENOUGH = 8 };
 enum { MOST_STEPS = 32 }; /* that are compared with a format */
@@ -677,31 +677,33 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 
 /* ---- 16 bits behind logits in float32 -------------------------------------------------------- */
 
-/* How alike errors are by chance, as Fisher's z: one in 2,000. A search asks ten times. */
-#define BY_CHANCE   3.3
+/* How alike errors are by chance, as Fisher's z: one in 70; a search asks for one format five
+ * times. */
+#define BY_CHANCE   2.2
 #define LIKE_ENOUGH 0.9 /* of however few numbers */
 
-/* Are the candidate's errors like those of a run in another storage format, by the cosine between
- * both over all checkpoints? In each, the format's error counts as 1. Few independent numbers are
- * like any others. is: judged without the format; by: with it. */
+/* Are the candidate's errors like those of a run in another storage format, and about as large, by
+ * the mean cosine between both in a checkpoint? Few independent numbers are like any others; and a
+ * row that has other experts counts no more than others. is: judged without the format; by: with
+ * it. */
 static bool is_like(const vn_checkpoints *is, const vn_checkpoints *by)
 {
-	double own = 0, format = 0, between = 0, squares = 0;
+	double cosine = 0, size = 0, variance = 0;
+	int    n = 0;
 
 	for (int i = 0; i < is->n && i < by->n; i++) {
 		const vn_replayed *p = &is->of[i].replay, *q = &by->of[i].replay;
-		if (!is->of[i].replayed || !by->of[i].replayed || p->bad || q->bad || !(q->floor > 0))
+		if (!is->of[i].replayed || !by->of[i].replayed || p->bad || q->bad || !(p->local > 0 && q->floor > 0))
 			continue;
-		const double x = p->local / q->floor;
-		own += x;
-		format += 1;
-		between += q->local / q->floor;
-		squares += x * x / fmax(1, (double)p->independent_numbers);
+		cosine += (p->local + q->floor - q->local) / (2 * sqrt(p->local * q->floor));
+		size += log(p->local / q->floor);
+		variance += 1 / fmax(1, (double)p->independent_numbers);
+		n++;
 	}
-	if (!(own > 0 && format > 0 && fabs(log(own / format)) < log(LIKE_SIZES)))
+	if (!n || fabs(size / n) > log(LIKE_SIZES))
 		return false;
-	const double numbers = own * own / squares, cosine = (own + format - between) / (2 * sqrt(own * format));
-	return cosine > fmax(LIKE_ERRORS, fmin(LIKE_ENOUGH, tanh(BY_CHANCE / sqrt(fmax(1, numbers - 2)))));
+	const double numbers = (double)n * n / variance;
+	return cosine / n > fmax(LIKE_ERRORS, fmin(LIKE_ENOUGH, tanh(BY_CHANCE / sqrt(fmax(1, numbers - 2)))));
 }
 
 /* Logits in float32 do not show the format of the layers before them, but its roundings do: of two
