@@ -48,7 +48,7 @@
 #define EXACTLY_ALIKE   1e4
 #define NEARER_ALONE    1.1
 #define AS_LARGE_WITHIN 2.0
-#define LIKE_ERRORS     0.45
+#define LIKE_ERRORS     0.55
 #define LIKE_SIZES      4.0
 enum { MOST_LEFT = 5, ENOUGH = 8 };
 enum { MOST_STEPS = 32 }; /* that are compared with a format */
@@ -265,23 +265,37 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
-/* Is half of the calls that read an earlier one's cache off by more than a floor, and some
- * operation wrong? Leaves these calls in the list, and returns how many; else 0. */
-static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part *of)
+/* Leaves the calls that read an earlier one's cache in the list, and returns how many. */
+static int list_later(vn_recording *cand, const vn_checkpoints *all, role_part *of)
 {
-	int n = 0, off = 0, wrong = 0;
+	int n = 0;
 
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
-		wrong += of[i] && vn_local_beyond(&all->of[i]);
 		if (!step || !step->position)
 			of[i] = PART_NONE;
-		if (!of[i])
-			continue;
-		n++;
-		off += vn_local_ratio(&all->of[i].replay) > 1;
+		n += of[i] != PART_NONE;
 	}
-	return n >= ENOUGH && wrong && 2 * off >= n ? n : 0;
+	return n;
+}
+
+/* Is half of n listed calls off by more than a floor? */
+static bool are_slight(const vn_checkpoints *all, const role_part *of, int n)
+{
+	int off = 0;
+
+	for (int i = 0; i < all->n; i++)
+		off += of[i] && vn_local_ratio(&all->of[i].replay) > 1;
+	return n >= ENOUGH && 2 * off >= n;
+}
+
+static bool is_some_wrong(const vn_checkpoints *all, const role_part *of)
+{
+	bool wrong = false;
+
+	for (int i = 0; i < all->n; i++)
+		wrong = wrong || (of[i] && vn_local_beyond(&all->of[i]));
+	return wrong;
 }
 
 /* ---- one comparison -------------------------------------------------------------------------- */
@@ -461,18 +475,25 @@ static void end_search(policy_search *s)
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
- * wrong. Returns how many checkpoints count, or 0. *alike: as in weigh. */
+ * wrong; of a cache, those of later calls, if each call reads its own rows as they are. Returns how
+ * many checkpoints count, or 0. *alike: as in weigh. */
 static int possible(policy_search *s, idea i, double *alike)
 {
 	const bool cache = i.role == VN_ROLE_CACHE || i.role == VN_CACHE_OF_PROMPT;
-	const bool later = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* calls than the first */
-	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !later);
+	const bool calls = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* than the first */
+	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !calls);
 	const int  count = never ? 0 : list_parts(&s->walk, i.role, s->of);
-	const bool all = all_wrong(s->is, s->of, count), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
 
+	*alike = log(ALIKE);
+	if (all_wrong(s->is, s->of, count) || !count || !cache)
+		return all_wrong(s->is, s->of, count) ? count : 0;
 	vn_recording *cand = s->opened->cand ? s->opened->cand : s->x->first[1]; /* as judge_as leaves the first steps */
-	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
-	return all ? count : cache && narrow && s->policy.storage != VN_F32 ? list_slight(cand, s->is, s->of) : 0;
+	const bool    some = is_some_wrong(s->is, s->of), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
+	const int     later = list_later(cand, s->is, s->of);
+	if (all_wrong(s->is, s->of, later))
+		return later;
+	*alike = log(SLIGHTLY_ALIKE);
+	return narrow && s->policy.storage != VN_F32 && some && are_slight(s->is, s->of, later) ? later : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)
@@ -682,23 +703,33 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 
 /* ---- 16 bits behind logits in float32 -------------------------------------------------------- */
 
-/* Returns how alike the candidate's errors are to those of a run in another storage format: the
- * cosine between both, over all checkpoints; 0 if they are not about as large. is: judged without
- * the format; by: with it. */
-static double error_cosine(const vn_checkpoints *is, const vn_checkpoints *by)
+/* How alike errors are by chance, as Fisher's z: one in 70; a search asks for one format five
+ * times. */
+#define BY_CHANCE   2.2
+#define LIKE_ENOUGH 0.9 /* of however few numbers */
+
+/* Are the candidate's errors like those of a run in another storage format, and about as large, by
+ * the mean cosine between both in a checkpoint? Few independent numbers are like any others; and a
+ * row that has other experts counts no more than others. is: judged without the format; by: with
+ * it. */
+static bool is_like(const vn_checkpoints *is, const vn_checkpoints *by)
 {
-	double own = 0, format = 0, between = 0;
+	double cosine = 0, size = 0, variance = 0;
+	int    n = 0;
 
 	for (int i = 0; i < is->n && i < by->n; i++) {
-		if (!is->of[i].replayed || !by->of[i].replayed || is->of[i].replay.bad || by->of[i].replay.bad)
+		const vn_replayed *p = &is->of[i].replay, *q = &by->of[i].replay;
+		if (!is->of[i].replayed || !by->of[i].replayed || p->bad || q->bad || !(p->local > 0 && q->floor > 0))
 			continue;
-		own += is->of[i].replay.local;
-		format += by->of[i].replay.floor;
-		between += by->of[i].replay.local;
+		cosine += (p->local + q->floor - q->local) / (2 * sqrt(p->local * q->floor));
+		size += log(p->local / q->floor);
+		variance += 1 / fmax(1, (double)p->independent_numbers);
+		n++;
 	}
-	return own > 0 && format > 0 && fabs(log(own / format)) < log(LIKE_SIZES)
-	           ? (own + format - between) / (2 * sqrt(own * format))
-	           : 0;
+	if (!n || fabs(size / n) > log(LIKE_SIZES))
+		return false;
+	const double numbers = (double)n * n / variance;
+	return cosine / n > fmax(LIKE_ERRORS, fmin(LIKE_ENOUGH, tanh(BY_CHANCE / sqrt(fmax(1, numbers - 2)))));
 }
 
 /* Logits in float32 do not show the format of the layers before them, but its roundings do: of two
@@ -712,16 +743,16 @@ static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, v
 		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_ATTENTION),
 		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS | VN_NOT_ATTENTION), LOCAL };
 	enum { N_NAMES = sizeof names / sizeof *names, N_AS = sizeof as / sizeof *as };
-	double        most = 0;
 	vn_policy     p, best = *policy;
 	vn_comparison c;
 	vn_status     st = VN_OK;
+	bool          like = false;
 
-	for (int i = 0; !st && most < LIKE_ERRORS && i < N_AS * N_NAMES; i++) {
+	for (int i = 0; !st && !like && i < N_AS * N_NAMES; i++) {
 		vn_policy_from_name(names[i % N_NAMES], &p);
 		st = judge_as(x, p, as[i / N_NAMES], NULL, &c, err);
-		most = st || c.result.checkpoints.n != is->n ? 0 : error_cosine(is, &c.result.checkpoints);
-		best = most < LIKE_ERRORS ? best : p;
+		like = !st && c.result.checkpoints.n == is->n && is_like(is, &c.result.checkpoints);
+		best = like ? p : best;
 		vn_comparison_close(&c);
 	}
 	if (st || vn_policy_same(best, *policy))

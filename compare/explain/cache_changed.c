@@ -120,6 +120,25 @@ static void change_row(const vn_applied_changed *c, double number, vn_dtype stor
 		                                                         : x[d]);
 }
 
+/* Rows of keys (side 1) or values (2) as a slot holds them: also those that are quantised like the
+ * changed ones, and read by their scales. */
+static bool changes_side(const vn_applied_changed *c, int side)
+{
+	return !c->of || c->of == side || (c->kind == VN_CHANGED_UNSCALED && c->number > 0);
+}
+
+static vn_applied_changed change_of_side(const vn_applied_changed *c, int side)
+{
+	vn_applied_changed of = *c;
+
+	if (c->kind == VN_CHANGED_UNSCALED && c->of && c->of != side) {
+		of.kind = VN_CHANGED_ROUNDED;
+		of.format = c->format ? c->format : VN_FORMAT_INT8;
+		of.number = 0;
+	}
+	return of;
+}
+
 static double in_storage(const changed_steps *x, double number)
 {
 	return x->rounded ? stored(x->storage, number) : number;
@@ -129,14 +148,15 @@ static double in_storage(const changed_steps *x, double number)
 static double score(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, int64_t j)
 {
 	const vn_last_query *a = &q->a;
-	const bool           here = c && c->of != 2;
+	const bool           here = c && changes_side(c, 1);
 	const int64_t        held = here ? held_by(q, c, j) : j;
 	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, h);
 
 	if (held < 0)
 		return vn_attend_score(a->n, 0);
 	if (here) {
-		change_row(c, c->number, x->storage, key, a->K, q->row);
+		const vn_applied_changed keys = change_of_side(c, 1);
+		change_row(&keys, keys.number, x->storage, key, a->K, q->row);
 		key = q->row;
 	}
 	return in_storage(x, vn_attend_score(a->n, in_storage(x, vn_dot(a->q + h * a->K, key, a->K))));
@@ -165,13 +185,14 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 
 	memset(y, 0, (size_t)a->K * sizeof *y);
 	for (int64_t j = a->first; j < a->S; j++) {
-		const bool    here = c && c->of != 1 && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j);
+		const bool    here = c && changes_side(c, 2) && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j);
 		const int64_t held = here && c->kind == VN_CHANGED_MOVED ? held_by(q, c, j) : j;
 		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, h);
 		if (held < 0)
 			continue;
 		if (here) {
-			change_row(c, c->of ? c->number : c->values, x->storage, v, a->K, q->row);
+			const vn_applied_changed values = change_of_side(c, 2);
+			change_row(&values, c->of ? values.number : c->values, x->storage, v, a->K, q->row);
 			v = q->row;
 		}
 		for (int d = 0; d < a->K; d++)
@@ -360,7 +381,7 @@ static void weigh_change(changed_search *s)
 		return;
 	if (rounded && s->left <= VN_LOCAL_LIMIT && left * APART > s->left)
 		return;
-	if (formats && fmax(left, s->left) <= VN_LOCAL_LIMIT)
+	if (formats && s->best.format != s->now.format && fmax(left, s->left) <= VN_LOCAL_LIMIT)
 		s->best.format = VN_FORMAT_NONE;
 	else if (left < s->left) {
 		s->second = alike ? s->second : s->left;
@@ -479,11 +500,14 @@ static void weigh_slots(changed_search *s, bool some)
 
 	for (int of = values ? 0 : 1; of <= (values ? 2 : 1); of++) {
 		s->now.of = of;
-		for (int i = 0; i < 2; i++) {
-			s->now.kind = VN_CHANGED_UNSCALED;
-			s->now.format = formats[i];
-			weigh_change(s);
-		}
+		s->now.kind = VN_CHANGED_UNSCALED;
+		for (int both = 0; both <= (of && values && s->now.slots != VN_SLOTS_RANGE); both++)
+			for (int i = 0; i < 2; i++) {
+				s->now.number = both;
+				s->now.format = formats[i];
+				weigh_change(s);
+			}
+		s->now.number = 0;
 		if (s->now.slots != VN_SLOTS_RANGE)
 			weigh_rounded(s);
 		s->now.format = VN_FORMAT_NONE;

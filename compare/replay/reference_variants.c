@@ -92,13 +92,15 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 	}
 }
 
+/* A sigmoid is one step everywhere: its formula is put into no plan. Who norms in float32 norms
+ * queries and keys of the delta rule so, too, but not what is gated (transformers' Qwen3.5). */
 void vn_reference_variants_put_all(vn_plan *plan, vn_policy policy, unsigned but)
 {
 	for (int k = 0; k < plan->n_nodes; k++) {
 		vn_node   *n = &plan->node[k];
-		const bool norm = n->op == VN_OP_RMS_NORM || n->op == VN_OP_GATED_NORM;
+		const bool norm = n->op == VN_OP_RMS_NORM || n->op == VN_OP_L2_NORM;
 		if (!(norm && but & VN_NOT_NORMS) && !(n->op == VN_OP_ATTENTION && but & VN_NOT_ATTENTION) &&
-		    vn_reference_variants_count(n, policy))
+		    !(n->op == VN_OP_ACT && n->c.act.act == VN_SIGMOID) && vn_reference_variants_count(n, policy))
 			vn_reference_variant_put(n, policy, 0);
 	}
 }

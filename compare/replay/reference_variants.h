@@ -4,11 +4,12 @@
  * one step and rounds once. Other implementations split the operation into several steps and
  * round more often. That is not a fault, but leaves a larger error:
  *
- *   attention    scores kept in the storage format, rounded as products and again after scaling,
- *                and probabilities rounded before they are multiplied by the values (transformers'
- *                eager attention; in float32 too, if scores are large); with a cache in a format of
- *                its own, a call's own keys and values read as they are (a prompt that is attended
- *                to before it is cached)
+ *   attention    scores kept in the storage format, rounded as products, after scaling, in each
+ *                step of a cap, and less their maximum beside a sink, and probabilities rounded
+ *                before they are multiplied by the values (transformers' eager attention; in
+ *                float32 too, if scores are large); with a cache in a format of its own, a call's
+ *                own keys and values read as they are (a prompt that is attended to before it is
+ *                cached)
  *   rope         cos, sin and both products rounded (transformers, 16 bits); angles rounded in
  *                other ways: in double, from a frequency in double rounded once, or as a product
  *                from pair to pair (vn_angles). The difference grows with the position

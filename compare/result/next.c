@@ -247,6 +247,12 @@ static void add_show(const vn_opened *o, const vn_result *r, int point, vn_lines
 	vn_runs_add(lines, "vernier", "show", vn_recording_path(o->cand), name);
 }
 
+static bool made_by(const vn_recording *r, const char *engine)
+{
+	const char *is = vn_facts_get(vn_recording_run(r), "engine");
+	return is && strcmp(is, engine) == 0;
+}
+
 /* The files of a comparison with another file as one side. */
 typedef struct with_files {
 	const char *ref, *cand;
@@ -328,13 +334,20 @@ static void add_swapped(const vn_opened *o, vn_lines *lines)
 		vn_lines_add(lines, "%s", line);
 }
 
-/* After explain. */
-static void after_explain(const vn_opened *o, const vn_result *r, vn_lines *lines)
+/* After explain: does a mistake fit somewhere? */
+static bool is_named(const vn_result *r)
 {
 	bool fits = false;
 
 	for (int i = 0; i < r->why->n && !fits; i++)
 		fits = r->why->of[i].n_fit > 0;
+	return fits;
+}
+
+static void after_explain(const vn_opened *o, const vn_result *r, vn_lines *lines)
+{
+	const bool fits = is_named(r);
+
 	if (fits && o->model)
 		add_repetition(o, r, lines);
 	if (r->localised.n_origins)
@@ -364,6 +377,35 @@ static bool add_translated(const vn_opened *o, const vn_result *r, vn_lines *lin
 	return r->unpaired.cand_map || r->unpaired.ref_map;
 }
 
+/* Is the error where the calls of a prompt matter: what a call reads of earlier ones, and what the
+ * length chooses? */
+static bool depends_on_calls(const vn_opened *o, const vn_result *r)
+{
+	const vn_checkpoint *p = r->localised.first >= 0 ? &r->checkpoints.of[r->localised.first] : NULL;
+	const int            node = p && p->value >= 0 && o->plan ? o->plan->value[p->value].node : -1;
+
+	if (node < 0)
+		return false;
+	const vn_op op = o->plan->node[node].op;
+	return p->replay.span > 1 || op == VN_OP_ATTENTION || op == VN_OP_ROPE || op == VN_OP_DELTA_RULE;
+}
+
+/* The reference ran a prompt in one call, and the candidate in several: records it again in the
+ * candidate's calls, and compares. */
+static void add_own_calls(const vn_opened *o, const vn_result *r, vn_lines *lines)
+{
+	const char *cand = vn_recording_path(o->cand), *precision = vn_facts_get(vn_recording_run(o->ref), "precision");
+	char        to[VN_SHELL_FILE] = "reference.h5";
+
+	if (!has_joined_calls(o->cand) || has_joined_calls(o->ref) || !made_by(o->ref, "ref") || !cand || !precision ||
+	    vn_recording_ranks(o->cand) || vn_recording_batch(o->cand) > 1 || !depends_on_calls(o, r))
+		return;
+	vn_shell_new_file(to, sizeof to);
+	vn_runs_add(lines, "vernier", "capture", "ref", model_of(o), vn_recording_has_mtp(o->ref) ? "--mtp" : NULL,
+	            "--precision", precision, "--like", cand, "-o", to);
+	add_with(o, (with_files) { to, cand, false }, lines);
+}
+
 static void after_failure(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	int        at;
@@ -373,6 +415,8 @@ static void after_failure(const vn_opened *o, const vn_result *r, vn_lines *line
 
 	if (add_translated(o, r, lines))
 		return;
+	if (!r->why || !is_named(r))
+		add_own_calls(o, r, lines);
 	if (r->why)
 		after_explain(o, r, lines);
 	else if (bitwise && r->verdict.n_status[VN_OUTSIDE] + r->verdict.n_status[VN_MISSHAPEN] > 0)
@@ -430,12 +474,6 @@ void vn_next_commands(const vn_opened *o, const vn_result *r, vn_lines *lines)
 		after_failure(o, r, lines);
 	else if (!o->model && !o->request.options->bitwise)
 		add_again(o, "compare", 0, "--model", model_of(o), lines);
-}
-
-static bool made_by(const vn_recording *r, const char *engine)
-{
-	const char *is = vn_facts_get(vn_recording_run(r), "engine");
-	return is && strcmp(is, engine) == 0;
 }
 
 /* Records one side again with the tokens of the other, and compares. The side must be vernier's

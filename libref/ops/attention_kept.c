@@ -195,5 +195,5 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_in_format(vn_in_format(m->s[i], first) * scale, rounding);
 	for (int64_t i = 0; cap != 0.0 && i < rows * S; i++)
-		m->s[i] = vn_in_format(cap * tanh(m->s[i] / cap), rounding);
+		m->s[i] = vn_in_format(cap * vn_in_format(tanh(vn_in_format(m->s[i] / cap, rounding)), rounding), rounding);
 }

@@ -161,6 +161,18 @@ static void softmax_from_zero(double *s, int64_t n, double sink)
 		s[j] /= sum;
 }
 
+/* Scores beside a sink are stored once more, less their maximum (transformers' gpt-oss). */
+static void round_below_top(double *s, int64_t n, double *sink, int rounding)
+{
+	double top = *sink;
+
+	for (int64_t j = 0; j < n; j++)
+		top = s[j] > top ? s[j] : top;
+	for (int64_t j = 0; j < n; j++)
+		s[j] = vn_in_format(s[j] - top, rounding);
+	*sink = vn_in_format(*sink - top, rounding);
+}
+
 /* Softmax in place over n >= 1 numbers, as an experiment has it. */
 static void softmax_otherwise(double *s, int64_t n, double sink, const vn_experiment *e)
 {
@@ -169,6 +181,8 @@ static void softmax_otherwise(double *s, int64_t n, double sink, const vn_experi
 	                     : form == VN_ATTN_PROBS_BF16 ? VN_FORMAT_BF16
 	                                                  : e->attention.rounding;
 
+	if (e->attention.rounding && sink > -(double)INFINITY)
+		round_below_top(s, n, &sink, e->attention.rounding);
 	if (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16)
 		softmax_plain(s, n, e->attention.padding, sink, form == VN_ATTN_NO_MAX_F16);
 	else if (form == VN_ATTN_FROM_ZERO_F16)

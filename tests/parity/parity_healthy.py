@@ -13,6 +13,7 @@ import collections
 import json
 import os
 import random
+import shlex
 import shutil
 import sys
 import tempfile
@@ -369,6 +370,73 @@ def wide(b, folder, seed):
                 one(b, models, ("wide", engine, "eager", 60, 100, saved), seed)
 
 
+def decoded_alone(b, models):
+    """The same of decodes; beside them, a fault of float32 once taken for float16."""
+    def run(name, dtype, n, start, steps, fault=None):
+        model = load(models[name], dtype)
+        if fault:
+            fault(model)
+        head = model.lm_head.weight.float().T
+        model.lm_head.forward = lambda x: x.float() @ head
+        with torch.no_grad(), record_help.record(model, b.at("cand.h5"), points="logits"):
+            model.generate(torch.tensor([TEXT[start:start + n]]), max_new_tokens=steps, min_new_tokens=steps,
+                           do_sample=False, pad_token_id=0)
+        with h5py.File(b.at("cand.h5"), "r+") as f:
+            f["run"].attrs["precision_from"], f["run"].attrs["precision"] = "numbers", "f32"
+        b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force-ids-from", b.at("cand.h5"),
+               "--force", "-o", b.at("ref.h5"))
+        return b.judged(models[name])
+
+    for name, dtype, *where in (("qwen3_5_text", BF16, 24, 0, 12), ("qwen3_5_text", F16, 130, 20, 6),
+                                ("gemma2", BF16, 24, 0, 3)):
+        b.count(f"{name}, {WORD[dtype]}, decode of {where}, logits in float32", run(name, dtype, *where), 0,
+                Engine(WORD[dtype], dtype, None, None, None), "healthy, decoded logits in float32", word=WORD[dtype])
+    b.count("qwen3_5_text, eps a hundred times larger, decode", run("qwen3_5_text", F32, 40, 300, 6,
+            parity_partial.set_eps(100, slice(None))), 1, ENGINES[0], "faults in decoded logits")
+
+
+class OwnRows(NarrowCache):
+    """Every call reads its own rows as they are, and those of earlier ones rounded."""
+
+    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        own = key_states.shape[2]
+        read = transformers.DynamicCache.update(self, key_states, value_states, layer_idx, *args, **kwargs)
+        return tuple(torch.cat([self.narrow(t[:, :, :-own]), t[:, :, -own:]], 2) for t in read)
+
+
+def make_long(folder):
+    """A model whose rotations depend on the length of a call: LongRoPE."""
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64,
+            "short_factor": [1 + i / 10 for i in range(8)], "long_factor": [2 + i / 2 for i in range(8)]}
+    parity_partial.SHAPES["long"] = ("llama", {"max_position_embeddings": 256, "head_dim": 16, "rope_parameters": rope})
+    return make(folder, "long")
+
+
+def in_chunks(b, models):
+    """A prompt in three calls against one that was run whole is outside where calls matter: what to type comes first,
+    and ends within."""
+    models = {**models, "long": make_long(b.folder)}
+    for name, narrow, points in (("qwen2", as_f16, None), ("long", None, None), ("long", None, "logits")):
+        model = load(models[name], F32)
+        cache = OwnRows(model.config, narrow) if narrow else transformers.DynamicCache(config=model.config)
+        with torch.no_grad(), record_help.record(model, b.at("cand.h5"), points=points):
+            for i in range(100, 196, 32):
+                model(torch.tensor([TEXT[i:i + 32]]), past_key_values=cache, use_cache=True)
+        with h5py.File(b.at("cand.h5"), "r+") as f:
+            f["run"].attrs["precision_from"] = "numbers"
+        b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
+        what = f"{name}, in chunks, {points or 'all'}"
+        first = b.judged(models[name]).returncode
+        with open(b.at("report.json"), encoding="utf-8") as f:
+            again = [shlex.split(line)[1:] for line in json.load(f)["next"][:2]]
+        b.say(f"{what}: what to type", first == 1 and again[0][:2] == ["capture", "ref"] and "--like" in again[0],
+              f"exit status {first}, {again}")
+        own = b.at("own.h5")
+        b.must(*(own if word == "reference.h5" else word for word in again[0]), "--force")
+        done = b.vernier(*(own if word == "reference.h5" else word for word in again[1]))
+        b.say(f"{what}: what was typed", done.returncode == 0, done.stdout[-300:])
+
+
 def several(b, models):
     """Candidates beside each other, in a vote and in folders: each is judged as its numbers are. One has a fault."""
     path, ids, found = models["qwen2"], TEXT[200:240], []
@@ -430,6 +498,8 @@ def main():
             changes(b, models)
             narrow_norms(b, models)
             logits_alone(b, models)
+            decoded_alone(b, models)
+            in_chunks(b, models)
             several(b, models)
             wide(b, folder, seed)
         for kind, (wrong, right) in sorted(b.kinds.items()):

@@ -45,22 +45,34 @@ static void values_of_one_key_head_are_said_to_be_of_these_heads_only(void)
 		CU_ASSERT_EQUAL(h.part[i], i >= GROUP);
 }
 
-static void keys_that_are_read_without_the_scale_of_int8_are_found(void)
+/* Writes x, quantised by a scale for each token and head, to `to`; read: by that scale again. */
+static void quantise(const float *x, bool read, float *to)
 {
-	fill();
-	/* so that a query does not attend to one key alone, as it would to keys of many other sizes */
-	for (int i = 0; i < H * K; i++)
-		q[CALL * H * K + i] /= 100;
 	for (int i = 0; i < CALL * G; i++) {
 		double most = 0;
 		for (int d = 0; d < K; d++)
-			most = fmax(most, fabs((double)k[i * K + d]));
+			most = fmax(most, fabs((double)x[i * K + d]));
 		for (int d = 0; d < K; d++)
-			keys[i * K + d] = (float)nearbyint((double)k[i * K + d] / most * 127);
+			to[i * K + d] = (float)(nearbyint((double)x[i * K + d] / most * 127) * (read ? most / 127 : 1));
 	}
-	const vn_applied_changed c = change_found(VN_FINDING_CACHE_UNSCALED);
-	CU_ASSERT_EQUAL(c.slots, VN_SLOTS_FIRST_CALL);
-	CU_ASSERT_EQUAL(c.of, 1);
+}
+
+static void keys_that_are_read_without_the_scale_of_int8_are_found(void)
+{
+	for (int both = 0; both < 2; both++) {
+		fill();
+		/* so that a query does not attend to one key alone, as it would to keys of many sizes */
+		for (int i = 0; i < H * K; i++)
+			q[CALL * H * K + i] /= 100;
+		quantise(k, false, keys);
+		if (both) /* values are read as they should be */
+			quantise(v, true, values);
+		const vn_applied_changed c = change_found(VN_FINDING_CACHE_UNSCALED);
+		CU_ASSERT_EQUAL(c.slots, VN_SLOTS_FIRST_CALL);
+		CU_ASSERT_EQUAL(c.of, 1);
+		CU_ASSERT_EQUAL(c.format, VN_FORMAT_INT8);
+		CU_ASSERT_EQUAL(c.number, both);
+	}
 }
 
 static void empty_slots_of_one_key_head_are_found(int first, int n)
