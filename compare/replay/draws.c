@@ -444,11 +444,13 @@ static int list_ends(vn_replay *r, int k)
 
 static vn_status choose_otherwise(vn_replay *r, int k, vn_error *err)
 {
-	vn_draw_set d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
+	vn_draw_set          d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
+	const vn_checkpoint *p = r->point[vn_plan_root(r->plan, r->plan->node[k].in[0])];
+	const vn_draw_choice c = { k, r->step->tokens, p ? vn_recording_entry(r->o->cand, p->cand)->dtype : VN_N_DTYPES };
 
 	for (int i = 0; i < d.n; i++)
 		d.of[i] = &r->draws->draw[i].e;
-	return vn_draw_choices(&d, r->plan, k, r->step->tokens, err);
+	return vn_draw_choices(&d, r->plan, &c, err);
 }
 
 vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)

@@ -40,7 +40,12 @@ SHAPES = {
     "wide": ("qwen2", {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 6}),
     "norms": ("qwen3", {"head_dim": 32}),
 }
-EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2})}
+EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2}),
+           "many": ("qwen3_moe", {"num_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 64,
+                                  "num_hidden_layers": 2, "decoder_sparse_step": 1, "norm_topk_prob": True})}
+# Scores of experts without the choice that was made of them: equal scores may be chosen in either order.
+WITHOUT_CHOICE = [("many", dtype, points) for dtype in (BF16, F16)
+                  for points in ("*.{router_logits,moe_out}", "*.{router_logits,output}")]
 
 
 def make(folder, name):
@@ -170,6 +175,15 @@ def correct_choice(b, models, which):
              "correct decodes" if decodes else "correct prompts")
 
 
+def correct_scores(b, models):
+    for name, dtype, points in WITHOUT_CHOICE:
+        ids, model = TEXT[:100], load(models[name], dtype)
+        with record_help.record(model, b.at("cand.h5"), points=points):
+            record_help.run(model, ids)
+        b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
+        b.expect(f"{name}, {WORD[dtype]}, {points}", b.judged(models[name]), 0, "correct scores of experts")
+
+
 def random_choices(b, models, seconds):
     seed = int(os.environ.get("SEED", time.time()))
     draw, since = random.Random(seed), time.time()
@@ -256,6 +270,8 @@ def main():
             faulty(b, {**trained, "wide": made["wide"], "experts": made["experts"]}, 1)
         for which in () if seconds else ONCE_OUTSIDE:
             correct_choice(b, {**trained, **made}, which)
+        if not seconds:
+            correct_scores(b, made)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for kind, of in sorted(b.floors.items()):
