@@ -127,15 +127,15 @@ static void walk_step(step_values *w, int from, int to)
 }
 
 /* A comparison. */
-typedef struct judged {
+typedef struct all_judged {
 	const vn_opened      *o;
 	const vn_checkpoints *all;
 	const vn_pools       *pools;
-} judged;
+} all_judged;
 
 /* The error of the worst channel over what chance allows, of all steps of p's pool; infinite: not
  * known. */
-static double channel_of_pool(const judged *j, const vn_checkpoint *p)
+static double channel_of_pool(const all_judged *j, const vn_checkpoint *p)
 {
 	const vn_channel_pool *g = p->channels >= 0 ? &j->pools->channel_pool[p->channels] : NULL;
 
@@ -151,7 +151,7 @@ static double channel_of_pool(const judged *j, const vn_checkpoint *p)
  * does, or that of one channel's error, which the span's draws allow? Or a common factor that an
  * error of this size and of so few degrees of freedom has by chance: at most 6 standard errors, and
  * of a norm what the error adds to it. */
-static bool span_clears(const judged *j, const vn_checkpoint *p, const vn_check *k)
+static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_check *k)
 {
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
@@ -167,14 +167,14 @@ static bool span_clears(const judged *j, const vn_checkpoint *p, const vn_check 
 
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
  * a shipped one: limits that a person wrote stand. */
-static bool may_accumulate(const judged *j, const vn_checkpoint *p, const vn_check *k)
+static bool may_accumulate(const all_judged *j, const vn_checkpoint *p, const vn_check *k)
 {
 	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric) &&
 	       (p->replay.span <= VN_SPAN_CLEARED || span_clears(j, p, k));
 }
 
 /* all: the value must be cleared in every step. */
-static bool only_accumulated(const judged *j, const vn_checkpoint *p, bool all)
+static bool only_accumulated(const all_judged *j, const vn_checkpoint *p, bool all)
 {
 	vn_limit_set set;
 
@@ -247,7 +247,7 @@ static int end_of_step(const vn_checkpoints *all, int from)
 
 static void forgive_accumulated(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, step_values *w, bool *clear)
 {
-	const judged         j = { o, all, pools };
+	const all_judged     j = { o, all, pools };
 	const vn_checkpoint *p = all->of;
 	int                  from = 0, last = -1;
 

@@ -26,11 +26,11 @@ typedef struct step_pool {
 } step_pool;
 
 /* The squared error of each channel over the steps that pool_channels.h judges together. */
-typedef struct channel_pool {
+typedef struct pooled_channels {
 	double *channel[2]; /* (channels): of the candidate; the mean of the draws; NULL: of no step */
 	/* the error of the draws in all channels; its square over its degrees of freedom */
 	double  all, squares;
-} channel_pool;
+} pooled_channels;
 
 /* The squared error of each channel (number of a row) at the end of a span, over the rows that are
  * read. */
@@ -42,18 +42,18 @@ typedef struct channel_errors {
 } channel_errors;
 
 struct vn_draws {
-	draw           draw[VN_DRAWS_MOST];
-	int            n;
-	unsigned char *ends;   /* (steps, values): a span ends at this value */
-	bool          *want;   /* (values), in this step */
-	step_pool     *pool;   /* (values) */
-	channel_pool  *pooled; /* (n_pooled), numbered as checkpoints' `channels` */
-	int            n_pooled;
-	vn_span_floor  floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
-	double        *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
-	channel_errors channels[VN_MAX_OUT + 2]; /* of the same outputs */
-	double        *row[2];                   /* (row_room), scratch */
-	size_t         row_room;
+	draw             draw[VN_DRAWS_MOST];
+	int              n;
+	unsigned char   *ends;   /* (steps, values): a span ends at this value */
+	bool            *want;   /* (values), in this step */
+	step_pool       *pool;   /* (values) */
+	pooled_channels *pooled; /* (n_pooled), numbered as checkpoints' `channels` */
+	int              n_pooled;
+	vn_span_floor    floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
+	double          *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
+	channel_errors   channels[VN_MAX_OUT + 2]; /* of the same outputs */
+	double          *row[2];                   /* (row_room), scratch */
+	size_t           row_room;
 };
 
 /* ---- where spans end ------------------------------------------------------------------------- */
@@ -487,8 +487,8 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 	return NULL;
 }
 
-/* The error of the worst channel over what chance allows; infinite if no draw has an error there, or
- * if something is not known. */
+/* The error of the worst channel over what chance allows; infinite if no draw has an error there,
+ * or if something is not known. */
 static double judge_channels(const double *cand, const double *draws, int64_t n, double freedom)
 {
 	double worst = 0;
@@ -500,7 +500,7 @@ static double judge_channels(const double *cand, const double *draws, int64_t n,
 	return worst >= 0 ? worst : (double)INFINITY;
 }
 
-static channel_pool *find_pool(vn_draws *d, int number)
+static pooled_channels *find_pool(vn_draws *d, int number)
 {
 	if (number >= d->n_pooled) {
 		d->pooled = vn_alloc_resized(d->pooled, (size_t)number + 1, sizeof *d->pooled);
@@ -512,7 +512,7 @@ static channel_pool *find_pool(vn_draws *d, int number)
 
 /* Adds a step to its pool, and judges the channels of all its steps so far. draws: (c->n) their
  * mean. */
-static double pool_channels(channel_pool *pool, const channel_errors *c, const double *draws, double freedom)
+static double pool_channels(pooled_channels *pool, const channel_errors *c, const double *draws, double freedom)
 {
 	double all = 0;
 

@@ -141,15 +141,15 @@ static vn_status prepare_call(run *r, node_calls *k, call_place c, vn_error *err
 	return st;
 }
 
-/* Does the node compute a call otherwise than a part of a longer one? Either it keeps other rows than
- * it reads, or its cache is another one. */
+/* Does the node compute a call otherwise than a part of a longer one? Either it keeps other rows
+ * than it reads, or its cache is another one. */
 static bool goes_by_calls(const vn_plan *plan, const vn_node *n)
 {
 	return vn_node_keep_rule(plan, n).state >= 0 || (n->op == VN_OP_ATTENTION && n->x.attention.cache);
 }
 
-/* What to compute at once from `position` on: the step, or of a node that goes by calls, the call, of
- * several that were joined to one step. */
+/* What to compute at once from `position` on: the step, or of a node that goes by calls, the call,
+ * of several that were joined to one step. */
 static call_place call_in_step(const run *r, const node_calls *k, int step, int64_t position)
 {
 	const int64_t  end = r->p->step[step].position + r->p->step[step].tokens;

@@ -276,8 +276,8 @@ static void add_with(const vn_opened *o, with_files f, vn_lines *lines)
 		vn_lines_add(lines, "%s", line);
 }
 
-/* Were there other calls than a prompt and single tokens, as when a prompt is run in chunks, or were
- * calls joined to one step? */
+/* Were there other calls than a prompt and single tokens, as when a prompt is run in chunks, or
+ * were calls joined to one step? */
 static bool has_further_calls(const vn_recording *r)
 {
 	const vn_step *step, *call;

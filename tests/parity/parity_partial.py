@@ -43,7 +43,7 @@ SHAPES = {
 EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2}),
            "many": ("qwen3_moe", {"num_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 64,
                                   "num_hidden_layers": 2, "decoder_sparse_step": 1, "norm_topk_prob": True})}
-# Scores of experts without the choice that was made of them: equal scores may be chosen in either order.
+# Scores of experts, but not the choice: equal scores may be chosen in either order.
 WITHOUT_CHOICE = [("many", dtype, points) for dtype in (BF16, F16)
                   for points in ("*.{router_logits,moe_out}", "*.{router_logits,output}")]
 
