@@ -154,7 +154,8 @@ static void turn_otherwise(vn_plan *plan, int i, uint64_t seed)
 		if (plan->node[k].op == VN_OP_ROPE)
 			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
 		else if (plan->node[k].op == VN_OP_DELTA_RULE)
-			plan->node[k].x.delta.chunked = 1, plan->node[k].x.delta.drawn = (int)(vn_random_key(seed, k) >> 33) | 1;
+			plan->node[k].x.delta.chunked = 1,
+			plan->node[k].x.delta.drawn = (int)(vn_random_key(seed, k) & 0x7fffffff) | 1;
 }
 
 /* all: the seed of all draws */
