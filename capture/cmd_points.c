@@ -184,7 +184,9 @@ int cmd_points(int argc, char **argv)
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
 	if (model && o.faults && access(model, F_OK) != 0)
-		return vn_complain("points", "%s: no such model; of one mistake: vernier help %s", model, model);
+		return vn_fault_find(model) < 0
+		           ? vn_complain("points", "%s: no such model", model)
+		           : vn_complain("points", "%s: no such model; of one mistake: vernier help %s", model, model);
 	if (!model && (o.verbose || o.mtp))
 		return vn_complain("points", "--%s needs a MODEL", o.verbose ? "verbose" : "mtp");
 	if (!model && o.faults && *o.faults)

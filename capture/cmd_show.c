@@ -13,11 +13,13 @@
 #include "libref/base/options.h"
 #include "libref/base/printed.h"
 #include "libref/base/say.h"
+#include "libref/base/shell.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct options {
@@ -76,6 +78,7 @@ static const vn_step *step_named(const vn_recording *r, const char *name)
 static void not_there(const vn_recording *r, const char *name, vn_error *err)
 {
 	vn_nearest     near;
+	struct stat    is;
 	const vn_step *step;
 	const char    *bare = strchr(name, '/') ? strchr(name, '/') + 1 : name;
 	const int      n = vn_recording_steps(r, &step);
@@ -92,9 +95,14 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 		        vn_recording_path(r), name, name);
 		return;
 	}
-	if (access(name, F_OK) == 0) {
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s', which is a file: vernier table %s %s shows both",
-		        vn_recording_path(r), name, vn_recording_path(r), name);
+	if (stat(name, &is) == 0) {
+		char line[VN_SHELL_LINE] = "vernier table";
+		vn_shell_add(line, sizeof line, vn_recording_path(r));
+		vn_shell_add(line, sizeof line, name);
+		const bool folder = S_ISDIR(is.st_mode);
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s', which is a %s%s%s%s", vn_recording_path(r), name,
+		        folder ? "folder" : "file", folder || !*line ? "" : ": ", folder ? "" : line,
+		        folder || !*line ? "" : " shows both");
 		return;
 	}
 	vn_nearest_start(&near, bare);

@@ -380,17 +380,23 @@ static int take_recorded_model(vn_compare_line *k)
 /* The candidate alone: says how the reference is made. Returns 2. */
 static int one_recording(const vn_compare_line *k, int n, char *const *file)
 {
-	char line[VN_SHELL_LINE];
+	char          line[VN_SHELL_LINE];
+	vn_recording *r = NULL;
+	vn_error      err;
 
 	if (n == 0 || k->vote || access(file[0], R_OK) != 0)
 		return vn_complain(k->name, "two recordings are needed; %d given", n);
+	if (!k->how.o.model && !vn_match_is_folder(file[0]) && vn_recording_open(file[0], &r, &err))
+		return vn_complain(k->name, "two recordings are needed, and %s", err.text);
+	const char *model = k->how.o.model ? k->how.o.model : vn_recording_model_here(r);
 	vn_shell_begin(line);
 	vn_shell_add(line, sizeof line, "vernier");
 	vn_shell_add(line, sizeof line, "capture");
-	vn_shell_option(line, "ref", k->how.o.model ? k->how.o.model : "MODEL");
-	vn_shell_option(line, "--ids-from", file[0]);
+	vn_shell_option(line, "ref", model ? model : "MODEL");
+	vn_shell_option(line, "--like", file[0]);
 	vn_shell_option(line, "-o", "REF.h5");
 	vn_shell_end(line);
+	vn_recording_close(r);
 	return vn_complain(k->name, "two recordings are needed, and only %s is given; its reference is made by:%s", file[0],
 	                   line);
 }

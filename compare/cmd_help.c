@@ -265,20 +265,22 @@ static bool print_defined(const char *word)
 	return false;
 }
 
-/* The first paragraph that has the word, and which pages have it too. */
+/* The first paragraph that has the word, and which other pages have it too. */
 static bool print_mentioned(const char *word)
 {
-	int first = print_found(find_marked, word, 0, N_PAGES, true);
+	const bool marked = print_found(find_marked, word, 0, N_PAGES, false) < N_PAGES;
+	const int  first = print_found(marked ? find_marked : find_mention, word, 0, N_PAGES, false);
+	int        n = 0;
 
-	if (first == N_PAGES)
-		first = print_found(find_mention, word, 0, N_PAGES, true);
-
-	for (int i = first, n = 0; i < N_PAGES; n++) {
-		if ((i = print_found(find_mention, word, i + 1, N_PAGES, false)) < N_PAGES)
-			vn_say(stdout, "%s%s", n ? ", " : "also in: ", pages[i]);
-		else if (n)
-			vn_say(stdout, "\n");
+	if (first < N_PAGES) {
+		vn_say(stdout, "mentioned in:\n");
+		print_found(marked ? find_marked : find_mention, word, first, N_PAGES, true);
 	}
+	for (int i = 0; first < N_PAGES && (i = print_found(find_mention, word, i, N_PAGES, false)) < N_PAGES; i++)
+		if (i != first)
+			vn_say(stdout, "%s%s", n++ ? ", " : "also in: ", pages[i]);
+	if (n)
+		vn_say(stdout, "\n");
 	return first < N_PAGES;
 }
 

@@ -189,6 +189,9 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_USAGE, "-o - is not supported; for a file of that name, give ./-");
 	if (check_length(path, kind, err))
 		return VN_ERR_USAGE;
+	for (size_t i = 0; kind == VN_PLACE_RECORDING && i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (n > strlen(elsewhere[i]) && strcmp(path + n - strlen(elsewhere[i]), elsewhere[i]) == 0)
+			return vn_fail(err, VN_ERR_USAGE, "%s: a recording is an HDF5 file: give it a name that ends in .h5", path);
 	/* Does not follow a link: rename would replace the link, such as /dev/stdout. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
@@ -208,9 +211,6 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
 		return vn_fail(err, VN_ERR_IO, "%s: names a directory; give the name of a file", path);
-	for (size_t i = 0; kind == VN_PLACE_RECORDING && i < sizeof elsewhere / sizeof *elsewhere; i++)
-		if (n > strlen(elsewhere[i]) && strcmp(path + n - strlen(elsewhere[i]), elsewhere[i]) == 0)
-			return vn_fail(err, VN_ERR_USAGE, "%s: a recording is an HDF5 file: give it a name that ends in .h5", path);
 	return vn_place_check_folder(path, err);
 }
 

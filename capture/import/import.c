@@ -79,8 +79,8 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 	if (d->n && vn_text_ends(d->array[0].name, ".weight"))
 		return vn_fail(
 			err, VN_ERR_USAGE,
-			"%s: holds weights (first: %s), not what a run computes: vernier capture ref MODEL records a run", d->path,
-			d->array[0].name);
+			"%s: seems to hold weights (first: %s), not what a run computes: vernier capture ref MODEL records a run",
+			d->path, d->array[0].name);
 	return vn_fail(err, VN_ERR_USAGE,
 	               "%s: does not record the tokens: give --ids LIST, --ids-from REC, or --like REC, by whose "
 	               "numbers the names are found too",
@@ -549,10 +549,24 @@ static vn_status check_readable(const vn_import *i, int entry, vn_error *err)
 	                         : vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", i->dump->path, a->name, a->layout.unread);
 }
 
+/* Has an earlier step an entry of this name, too? */
+static bool is_repeated(const vn_recording *r, int k)
+{
+	const vn_entry *e = vn_recording_entry(r, k);
+	const vn_step  *step;
+	const int       n = vn_recording_steps(r, &step);
+
+	for (int i = 0; i < n && step[i].number < e->step; i++)
+		if (vn_recording_find(r, step[i].number, e->name) >= 0)
+			return true;
+	return false;
+}
+
 static vn_status check_dump(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX], head[96] = "";
+	int         names = 0;
 	vn_status   st;
 
 	name_axes(i);
@@ -564,12 +578,14 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
-		const bool      known = vn_import_knows(i->plan, e->name);
+		const bool      known = vn_import_knows(i->plan, e->name), again = is_repeated(i->r, k);
+		names += !again;
 		if ((known || i->o->unmapped != VN_UNMAPPED_LEFT_OUT) && (st = unless_dry(i, check_readable(i, k, err), err)))
 			return st;
 		if (!known) {
 			i->unmapped++;
-			i->of_head += !i->o->mtp && (strstr(e->name, "mtp") || strstr(e->name, "nextn"));
+			i->unmapped_names += !again;
+			i->of_head += !again && !i->o->mtp && (strstr(e->name, "mtp") || strstr(e->name, "nextn"));
 			first = first ? first : e->name;
 			continue;
 		}
@@ -590,7 +606,7 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		err, VN_ERR_NOTFOUND,
 		"%s: %d of %d names are not checkpoint names (first: %s; nearest: %s): --names %s maps them, %s--unmapped "
 		"keep|drop keeps or drops them, --dry-run lists them%s",
-		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP",
+		vn_recording_path(i->r), i->unmapped_names, names, text, near, map ? map : "MAP",
 		i->o->like ? "" : "--like REF.h5 finds them by the numbers, ", head);
 }
 

@@ -40,17 +40,18 @@ typedef struct vn_import_options {
 
 typedef struct vn_import {
 	const vn_import_options *o;
-	vn_recording            *r;        /* what will be written */
-	const vn_dump           *dump;     /* as it came; owned by original */
-	vn_recording            *original; /* the recording of the dump; owned by r */
-	vn_model                *model;    /* NULL: none was given */
-	vn_plan                 *own;      /* from the dump's config; NULL */
-	const vn_plan           *plan;     /* the model's, own, or that of `like`; NULL */
-	const char              *family;   /* of the plan; NULL: not known */
-	vn_recording            *like;     /* of o->like; NULL */
-	vn_proposal              proposal; /* empty without it */
-	int                      unmapped; /* tensors without a checkpoint name */
-	int                      of_head;  /* of these, seem to be a multi-token-prediction head's, not imported */
+	vn_recording            *r;              /* what will be written */
+	const vn_dump           *dump;           /* as it came; owned by original */
+	vn_recording            *original;       /* the recording of the dump; owned by r */
+	vn_model                *model;          /* NULL: none was given */
+	vn_plan                 *own;            /* from the dump's config; NULL */
+	const vn_plan           *plan;           /* the model's, own, or that of `like`; NULL */
+	const char              *family;         /* of the plan; NULL: not known */
+	vn_recording            *like;           /* of o->like; NULL */
+	vn_proposal              proposal;       /* empty without it */
+	int                      unmapped;       /* tensors without a checkpoint name */
+	int                      unmapped_names; /* of these, each name once */
+	int                      of_head;        /* of these, seem to be a multi-token-prediction head's, not imported */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
 	char                     misshapen[VN_ERROR_MAX];
 	int                      n_misshapen;

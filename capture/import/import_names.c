@@ -198,7 +198,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
 	print_mapped(i, used, to);
 	if (i->unmapped)
-		vn_say(to, "left over, not checkpoint names: %d%s%s\n", i->unmapped, steps > 1 ? ", each name once" : "",
+		vn_say(to, "left over, not checkpoint names: %d%s%s\n", i->unmapped_names, steps > 1 ? ", each name once" : "",
 		       i->of_head ? "; some seem to be of a multi-token-prediction head: --mtp" : "");
 	for (int k = 0; i->unmapped && k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);

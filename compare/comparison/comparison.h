@@ -109,7 +109,7 @@ typedef struct vn_replayed {
 	 * whole; 0: vn_local_slack */
 	double          slack;
 	/* error of the worst channel over what chance allows, of such a span: 1 is the limit; and of
-	 * the steps of few rows up to this one */
+	 * the steps of its pool up to this one, 0 if it is not in its sample */
 	double          channel, channel_of_steps;
 	bool            not_widened;         /* the steps judged with it are beyond the limit (pool_steps.h) */
 	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
@@ -133,12 +133,13 @@ typedef struct vn_overflow {
 typedef struct vn_checkpoint {
 	const char          *name; /* borrowed from the recording */
 	int                  step, order, layer;
-	int                  value;         /* in the comparison's plan, aliases resolved; -1 */
-	int                  ref, cand;     /* entries; -1: absent */
-	bool                 scores;        /* logits */
-	int                  pooled_logits; /* its pool for metrics of logits; -1: none */
-	int                  pooled_small;  /* its pool for multiples of the floor; -1: none */
-	int                  channels;      /* its pool for worst_channel_* (pool_channels.h); -1: none */
+	int                  value;           /* in the comparison's plan, aliases resolved; -1 */
+	int                  ref, cand;       /* entries; -1: absent */
+	bool                 scores;          /* logits */
+	int                  pooled_logits;   /* its pool for metrics of logits; -1: none */
+	int                  pooled_small;    /* its pool for multiples of the floor; -1: none */
+	int                  channels;        /* its pool for worst_channel_* (pool_channels.h); -1: none */
+	bool                 in_channel_pool; /* a row of it is in that pool's sample */
 	vn_checkpoint_status status;
 	bool                 fails;           /* outside the limits, whatever the status */
 	char                *detail;          /* one line if not measured, or if invalid_floor; NULL */

@@ -419,6 +419,15 @@ static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools
 	return st;
 }
 
+static void mark_sample(vn_checkpoints *all, const vn_pools *pools)
+{
+	for (int g = 0; g < pools->n_channel_pools; g++)
+		for (int i = 0; i < pools->channel_pool[g].rows; i++) {
+			vn_checkpoint *p = &all->of[pools->channel_pool[g].row[i].point];
+			p->in_channel_pool = p->in_channel_pool || p->channels == g;
+		}
+}
+
 static void charge_members(vn_checkpoints *all, const vn_pools *pools)
 {
 	for (int g = 0; g < pools->n_channel_pools; g++)
@@ -448,6 +457,7 @@ vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *po
 			st = pool_twice(o, all, pools, in + from, to - from, err);
 	}
 	vn_opened_forget(o);
+	mark_sample(all, pools);
 	charge_members(all, pools);
 	return st;
 }

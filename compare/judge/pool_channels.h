@@ -14,8 +14,8 @@
  * the others form a second pool.
  *
  * Reads   request.options, opened.ref, opened.cand, the checkpoints
- * Fills   pools.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
- *         charged checkpoints
+ * Fills   pools.channel_pool, n_channel_pools; channels and in_channel_pool of each checkpoint;
+ *         worst_channel_* of charged checkpoints
  */
 #pragma once
 

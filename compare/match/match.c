@@ -264,6 +264,16 @@ static const char *entry_name(const void *recording, int i)
 	return vn_recording_entry(recording, i)->name;
 }
 
+/* Has it a comma outside braces? */
+static bool has_list(const char *glob)
+{
+	int depth = 0;
+
+	for (; *glob && (*glob != ',' || depth > 0); glob++)
+		depth += *glob == '{' ? 1 : *glob == '}' ? -1 : 0;
+	return *glob;
+}
+
 static vn_status check_hits(const vn_opened *o, const vn_checkpoints *all, const int *hits, vn_error *err)
 {
 	const char *const *glob = o->request.options->points;
@@ -273,7 +283,7 @@ static vn_status check_hits(const vn_opened *o, const vn_checkpoints *all, const
 		if (!hits[i])
 			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s%s", glob[i],
 			               vn_recording_path(o->ref), vn_recording_path(o->cand),
-			               strchr(glob[i], ',') ? ": give --points once for each" : "",
+			               has_list(glob[i]) ? ": give --points once for each" : "",
 			               vn_point_hint(glob[i], entry_name, o->ref, vn_recording_count(o->ref), hint));
 	if (all->n == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");

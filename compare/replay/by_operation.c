@@ -126,18 +126,40 @@ static void walk_step(step_values *w, int from, int to)
 		w->before[v] = w->before[v] && w->clear[v];
 }
 
+/* A comparison. */
+typedef struct all_judged {
+	const vn_opened      *o;
+	const vn_checkpoints *all;
+	const vn_pools       *pools;
+} all_judged;
+
+/* The error of the worst channel over what chance allows, of all steps of p's pool; infinite: not
+ * known. */
+static double channel_of_pool(const all_judged *j, const vn_checkpoint *p)
+{
+	const vn_channel_pool *g = p->channels >= 0 ? &j->pools->channel_pool[p->channels] : NULL;
+
+	for (int i = g ? g->rows - 1 : -1; i >= 0; i--) {
+		const vn_checkpoint *last = &j->all->of[g->row[i].point];
+		if (last->channels == p->channels && last->replay.channel_of_steps > 0)
+			return last->replay.channel_of_steps;
+	}
+	return (double)INFINITY;
+}
+
 /* At the end of a long span: does the metric measure the size of the whole error, as the replay
  * does, or that of one channel's error, which the span's draws allow? Or a common factor that an
  * error of this size and of so few degrees of freedom has by chance: at most 6 standard errors, and
  * of a norm what the error adds to it. */
-static bool span_clears(const vn_checkpoint *p, const vn_check *k)
+static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_check *k)
 {
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
 	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
+	const bool            whole = !k->steps && p->m.worst_nmse_channel < 0; /* few rows have no channels */
 
-	if (info->worst == VN_WORST_CHANNEL && (k->metric != VN_M_WORST_CHANNEL_NMSE || x != nmse)) /* else of few rows */
-		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? p->replay.channel_of_steps : p->replay.channel) <= 1;
+	if (info->worst == VN_WORST_CHANNEL && (k->metric != VN_M_WORST_CHANNEL_NMSE || !whole))
+		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? channel_of_pool(j, p) : p->replay.channel) <= 1;
 	if (info->kind == VN_KIND_NORM)
 		return fabs(x - 1) <= error + nmse / 2;
 	return info->kind != VN_KIND_FACTOR || x <= error;
@@ -145,14 +167,14 @@ static bool span_clears(const vn_checkpoint *p, const vn_check *k)
 
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
  * a shipped one: limits that a person wrote stand. */
-static bool may_accumulate(const vn_checkpoint *p, const vn_check *k)
+static bool may_accumulate(const all_judged *j, const vn_checkpoint *p, const vn_check *k)
 {
 	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric) &&
-	       (p->replay.span <= VN_SPAN_CLEARED || span_clears(p, k));
+	       (p->replay.span <= VN_SPAN_CLEARED || span_clears(j, p, k));
 }
 
 /* all: the value must be cleared in every step. */
-static bool only_accumulated(const vn_opened *o, const vn_checkpoint *p, bool all)
+static bool only_accumulated(const all_judged *j, const vn_checkpoint *p, bool all)
 {
 	vn_limit_set set;
 
@@ -160,10 +182,10 @@ static bool only_accumulated(const vn_opened *o, const vn_checkpoint *p, bool al
 		return false;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		if (!k.holds && (!may_accumulate(p, &k) || (k.steps && !all)))
+		if (!k.holds && (!may_accumulate(j, p, &k) || (k.steps && !all)))
 			return false;
 	}
-	vn_limits_for(o->request.limits, p->name, &set);
+	vn_limits_for(j->o->request.limits, p->name, &set);
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
@@ -225,6 +247,7 @@ static int end_of_step(const vn_checkpoints *all, int from)
 
 static void forgive_accumulated(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, step_values *w, bool *clear)
 {
+	const all_judged     j = { o, all, pools };
 	const vn_checkpoint *p = all->of;
 	int                  from = 0, last = -1;
 
@@ -243,10 +266,10 @@ static void forgive_accumulated(const vn_opened *o, vn_checkpoints *all, vn_pool
 		if (p[from].m.n && p[from].value >= 0)
 			w->before[p[from].value] = false;
 	for (int i = 0; i < all->n; i++)
-		if (clear[i] && only_accumulated(o, &p[i], w->before[p[i].value]))
+		if (clear[i] && only_accumulated(&j, &p[i], w->before[p[i].value]))
 			forgive_checkpoint(pools, &all->of[i]);
 	for (int i = 0; i < all->n; i++)
-		if (clear[i] && only_accumulated(o, &p[i], true))
+		if (clear[i] && only_accumulated(&j, &p[i], true))
 			charge_other_step(all, clear, &all->of[i]);
 }
 

@@ -66,10 +66,19 @@ static vn_status measure_errors(const vn_draw_set *d, const drawn_value *scores,
 	return st;
 }
 
+/* A little more than one rounding of a score in the format in which it was recorded, since a tie is
+ * one rounding wide; VN_N_DTYPES: it was not. */
+static double one_rounding(double score, vn_dtype recorded)
+{
+	const double least = recorded == VN_F16 ? 0x1p-14 : 0x1p-126; /* normal numbers */
+
+	return recorded == VN_N_DTYPES ? 0 : 1.5 * ldexp(1, ilogb(fmax(fabs(score), least)) - vn_dtype_digits(recorded));
+}
+
 /* Lets an engine choose once more, with lower scores of the experts that it chose, and puts the
  * scores back. error: (rows) */
-static vn_status choose_again(vn_replay_engine *e, int node, const drawn_value *scores, const drawn_value *ids,
-                              const double *error, vn_error *err)
+static vn_status choose_again(vn_replay_engine *e, const vn_draw_choice *c, const drawn_value *scores,
+                              const drawn_value *ids, const double *error, vn_error *err)
 {
 	VN_FREED double *was = vn_alloc((size_t)scores->n, sizeof *was);
 	vn_status        st;
@@ -79,25 +88,26 @@ static vn_status choose_again(vn_replay_engine *e, int node, const drawn_value *
 	memcpy(was, scores->x, (size_t)scores->n * sizeof *was);
 	for (int64_t j = 0; j < ids->n; j++) {
 		const int64_t row = j / ids->columns;
-		scores->x[row * scores->columns + (int64_t)ids->x[j]] -= REACH * sqrt(error[row]);
+		double       *score = &scores->x[row * scores->columns + (int64_t)ids->x[j]];
+		*score -= fmax(REACH * sqrt(error[row]), one_rounding(*score, c->recorded));
 	}
 	e->n_out = 0;
-	if ((st = write_value(scores, e, err)) || (st = vn_ref_ops.run(e->ref, node, node + 1, err)))
+	if ((st = write_value(scores, e, err)) || (st = vn_ref_ops.run(e->ref, c->node, c->node + 1, err)))
 		return st;
 	memcpy(scores->x, was, (size_t)scores->n * sizeof *was);
 	return write_value(scores, e, err);
 }
 
-vn_status vn_draw_choices(const vn_draw_set *d, const vn_plan *plan, int node, int64_t rows, vn_error *err)
+vn_status vn_draw_choices(const vn_draw_set *d, const vn_plan *plan, const vn_draw_choice *c, vn_error *err)
 {
-	const vn_node   *n = &plan->node[node];
-	drawn_value      scores = make_value(d, plan, n->in[0], rows, n->c.top_k.columns);
-	drawn_value      ids = make_value(d, plan, n->out[0], rows, n->c.top_k.k);
-	VN_FREED double *error = vn_alloc_zero((size_t)rows, sizeof *error);
+	const vn_node   *n = &plan->node[c->node];
+	drawn_value      scores = make_value(d, plan, n->in[0], c->rows, n->c.top_k.columns);
+	drawn_value      ids = make_value(d, plan, n->out[0], c->rows, n->c.top_k.k);
+	VN_FREED double *error = vn_alloc_zero((size_t)c->rows, sizeof *error);
 	vn_status        st = measure_errors(d, &scores, error, err);
 
 	for (int i = 1; !st && i < d->n; i += 2)
-		st = choose_again(d->of[i], node, &scores, &ids, error, err);
+		st = choose_again(d->of[i], c, &scores, &ids, error, err);
 	VN_FREE(scores.raw, scores.x, ids.raw, ids.x);
 	return st;
 }

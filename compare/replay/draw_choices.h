@@ -16,6 +16,15 @@ typedef struct vn_draw_set {
 	vn_replay_engine *fine;
 } vn_draw_set;
 
-/* Runs a choice of experts for so many tokens, which all engines have run, again in the draws 1,
- * 3...: with the scores of the chosen experts lowered by what rounding may change. */
-vn_status vn_draw_choices(const vn_draw_set *d, const vn_plan *plan, int node, int64_t rows, vn_error *err);
+/* A choice of experts, for so many tokens. */
+typedef struct vn_draw_choice {
+	int      node;
+	int64_t  rows;
+	/* The format of the scores in the candidate's recording, from which all engines then have them:
+	 * they differ in nothing, and are equal within one rounding. VN_N_DTYPES: not recorded. */
+	vn_dtype recorded;
+} vn_draw_choice;
+
+/* Runs a choice, which all engines have run, again in the draws 1, 3...: with the scores of the
+ * chosen experts lowered by what rounding may change. */
+vn_status vn_draw_choices(const vn_draw_set *d, const vn_plan *plan, const vn_draw_choice *c, vn_error *err);

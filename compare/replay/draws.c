@@ -11,7 +11,6 @@
 #include <string.h>
 
 /* Few rows need more draws: the mean error must be known better than the candidate's own. */
-enum { FEW_TOKENS = 8 /* steps of fewer are judged together (pool_channels.h) */ };
 enum { FEW_ROWS = 32, SOME_ROWS = 128, SOME_DRAWS = 6, FEWEST_DRAWS = 4 };
 enum { ROWS_READ = 64, ERRORS = VN_DRAWS_MOST * ROWS_READ /* of one output */ };
 
@@ -21,14 +20,17 @@ typedef struct draw {
 	vn_random_rounding rounding;
 } draw;
 
-/* The local errors of the steps of one value, in floors; and of the steps of few rows, the squared
- * error of each channel. */
+/* The local errors of the steps of one value, in floors. */
 typedef struct step_pool {
-	double  sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
-	double *channel[2];   /* (channels): of the candidate; the mean of the draws; NULL: of no step */
+	double sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
+} step_pool;
+
+/* The squared error of each channel over the steps that pool_channels.h judges together. */
+typedef struct pooled_channels {
+	double *channel[2]; /* (channels): of the candidate; the mean of the draws; NULL: of no step */
 	/* the error of the draws in all channels; its square over its degrees of freedom */
 	double  all, squares;
-} step_pool;
+} pooled_channels;
 
 /* The squared error of each channel (number of a row) at the end of a span, over the rows that are
  * read. */
@@ -40,16 +42,18 @@ typedef struct channel_errors {
 } channel_errors;
 
 struct vn_draws {
-	draw           draw[VN_DRAWS_MOST];
-	int            n;
-	unsigned char *ends;                  /* (steps, values): a span ends at this value */
-	bool          *want;                  /* (values), in this step */
-	step_pool     *pool;                  /* (values) */
-	vn_span_floor  floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
-	double        *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
-	channel_errors channels[VN_MAX_OUT + 2]; /* of the same outputs */
-	double        *row[2];                   /* (row_room), scratch */
-	size_t         row_room;
+	draw             draw[VN_DRAWS_MOST];
+	int              n;
+	unsigned char   *ends;   /* (steps, values): a span ends at this value */
+	bool            *want;   /* (values), in this step */
+	step_pool       *pool;   /* (values) */
+	pooled_channels *pooled; /* (n_pooled), numbered as checkpoints' `channels` */
+	int              n_pooled;
+	vn_span_floor    floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
+	double          *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
+	channel_errors   channels[VN_MAX_OUT + 2]; /* of the same outputs */
+	double          *row[2];                   /* (row_room), scratch */
+	size_t           row_room;
 };
 
 /* ---- where spans end ------------------------------------------------------------------------- */
@@ -144,25 +148,28 @@ static int count_draws(const vn_step *step, int steps)
 /* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in
  * several ways (vn_angles), and compute the delta rule in chunks, whose sums of decays may be
  * large. */
-static void turn_otherwise(vn_plan *plan, int i)
+static void turn_otherwise(vn_plan *plan, int i, uint64_t seed)
 {
 	for (int k = 0; k < plan->n_nodes; k++)
 		if (plan->node[k].op == VN_OP_ROPE)
 			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
 		else if (plan->node[k].op == VN_OP_DELTA_RULE)
-			plan->node[k].x.delta.chunked = 1, plan->node[k].x.delta.drawn = i + 1;
+			plan->node[k].x.delta.chunked = 1,
+			plan->node[k].x.delta.drawn = (int)(vn_random_key(seed, k) & 0x7fffffff) | 1;
 }
 
-static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error *err)
+/* all: the seed of all draws */
+static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t all, vn_error *err)
 {
-	vn_status st = vn_plan_clone(r->plan, &d->plan, err);
+	const uint64_t seed = all + (uint64_t)i * 0x9e3779b97f4a7c15u;
+	vn_status      st = vn_plan_clone(r->plan, &d->plan, err);
 	if (st)
 		return st;
-	turn_otherwise(d->plan, i);
+	turn_otherwise(d->plan, i, seed);
 	d->e.policy = r->e[VN_REPLAY_FINE].policy;
 	d->e.last = r->last;
-	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->o->policy,
-		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->o->request.options->threads };
+	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->o->policy, seed,
+		                                 r->o->request.options->threads };
 	const vn_ref_options o = {
 		.policy = d->e.policy,
 		.threads = r->o->request.options->threads,
@@ -218,9 +225,9 @@ void vn_draws_close(vn_replay *r)
 		vn_replay_engine_close(&d->draw[i].e);
 		vn_plan_destroy(d->draw[i].plan);
 	}
-	for (int v = 0; v < r->plan->n_values; v++)
-		VN_FREE(d->pool[v].channel[0], d->pool[v].channel[1]);
-	VN_FREE(d->ends, d->want, d->pool, d->error);
+	for (int g = 0; g < d->n_pooled; g++)
+		VN_FREE(d->pooled[g].channel[0], d->pooled[g].channel[1]);
+	VN_FREE(d->ends, d->want, d->pool, d->pooled, d->error);
 	for (int o = 0; o < VN_MAX_OUT + 2; o++)
 		free(d->channels[o].now);
 	VN_FREE(d->row[0], d->row[1], d);
@@ -444,11 +451,13 @@ static int list_ends(vn_replay *r, int k)
 
 static vn_status choose_otherwise(vn_replay *r, int k, vn_error *err)
 {
-	vn_draw_set d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
+	vn_draw_set          d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
+	const vn_checkpoint *p = r->point[vn_plan_root(r->plan, r->plan->node[k].in[0])];
+	const vn_draw_choice c = { k, r->step->tokens, p ? vn_recording_entry(r->o->cand, p->cand)->dtype : VN_N_DTYPES };
 
 	for (int i = 0; i < d.n; i++)
 		d.of[i] = &r->draws->draw[i].e;
-	return vn_draw_choices(&d, r->plan, k, r->step->tokens, err);
+	return vn_draw_choices(&d, r->plan, &c, err);
 }
 
 vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
@@ -479,20 +488,32 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 	return NULL;
 }
 
-/* The error of the worst channel over what chance allows. */
+/* The error of the worst channel over what chance allows; infinite if no draw has an error there,
+ * or if something is not known. */
 static double judge_channels(const double *cand, const double *draws, int64_t n, double freedom)
 {
 	double worst = 0;
 
 	for (int64_t i = 0; i < n; i++)
-		if (cand[i] > 0) /* infinite if no draw has an error there */
-			worst = fmax(worst, cand[i] / draws[i]);
-	return worst / (VN_SPAN_LIMIT * vn_local_chance(freedom));
+		if (!(cand[i] <= worst * draws[i]))
+			worst = draws[i] > 0 && isfinite(cand[i]) ? cand[i] / draws[i] : (double)INFINITY;
+	worst /= VN_SPAN_LIMIT * vn_local_chance(freedom);
+	return worst >= 0 ? worst : (double)INFINITY;
 }
 
-/* Adds a step to its value's pool, and judges the channels of all steps so far. draws: (c->n) their
+static pooled_channels *find_pool(vn_draws *d, int number)
+{
+	if (number >= d->n_pooled) {
+		d->pooled = vn_alloc_resized(d->pooled, (size_t)number + 1, sizeof *d->pooled);
+		memset(d->pooled + d->n_pooled, 0, (size_t)(number + 1 - d->n_pooled) * sizeof *d->pooled);
+		d->n_pooled = number + 1;
+	}
+	return &d->pooled[number];
+}
+
+/* Adds a step to its pool, and judges the channels of all its steps so far. draws: (c->n) their
  * mean. */
-static double pool_channels(step_pool *pool, const channel_errors *c, const double *draws, double freedom)
+static double pool_channels(pooled_channels *pool, const channel_errors *c, const double *draws, double freedom)
 {
 	double all = 0;
 
@@ -510,7 +531,7 @@ static double pool_channels(step_pool *pool, const channel_errors *c, const doub
 }
 
 void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *near, const vn_tensor *cand,
-                       vn_replayed *l)
+                       vn_checkpoint *p)
 {
 	vn_draws       *d = r->draws;
 	channel_errors *c = &d->channels[f - d->floor];
@@ -520,9 +541,9 @@ void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *ne
 	const double freedom = freedom_of_channel(c, d->n) * d->n / (d->n + 1);
 	for (int64_t i = 0; i < c->n; i++)
 		c->sum[i] /= d->n;
-	l->channel = judge_channels(c->now, c->sum, c->n, freedom);
-	if (r->step->rows < FEW_TOKENS)
-		l->channel_of_steps = pool_channels(&d->pool[f->value], c, c->sum, freedom);
+	p->replay.channel = judge_channels(c->now, c->sum, c->n, freedom);
+	if (p->in_channel_pool)
+		p->replay.channel_of_steps = pool_channels(find_pool(d, p->channels), c, c->sum, freedom);
 }
 
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l)

@@ -45,10 +45,10 @@ vn_replay_engine *vn_draws_engine(const vn_replay *r, int i);
 
 /* Returns the floor of a value that the current node made; NULL: no span ends there. */
 const vn_span_floor *vn_draws_floor(const vn_replay *r, int value);
-/* Sets l->channel and l->channel_of_steps. f: what vn_draws_floor returned; near: A or B, whichever
- * is nearer to the candidate's tensor cand, in its shape. */
+/* Sets p's replay.channel and channel_of_steps. f: what vn_draws_floor returned; near: A or B,
+ * whichever is nearer to the candidate's tensor cand, in its shape. */
 void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *near, const vn_tensor *cand,
-                       vn_replayed *l);
+                       vn_checkpoint *p);
 /* Judges the steps of a value together, because one row says little: adds the local error l of this
  * step to the value's pool. If the errors of all steps so far are larger than chance allows, this
  * step's limits are no longer widened. Call once a step. */

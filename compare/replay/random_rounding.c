@@ -89,6 +89,11 @@ typedef struct amounts {
 DEFINE_ROUND_ROW(round_row_f32, float)
 DEFINE_ROUND_ROW(round_row_f64, double)
 
+uint64_t vn_random_key(uint64_t seed, int node)
+{
+	return (uint64_t)hash(seed + (uint64_t)node) << 32 | hash(~seed ^ (uint64_t)node << 32);
+}
+
 void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x)
 {
 	const vn_plan  *plan = r->plan;
@@ -102,7 +107,7 @@ void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int
 							 ldexp(PER_TERM * sqrt((double)terms_of(plan, n, past + tokens)), -vn_dtype_digits(sums)),
 							 ldexp(rank_roundings(n), -vn_dtype_digits(in))),
 		                 .least = in == VN_F16 ? RESULT * 0x1p-24 : 0 };
-	const uint64_t key = (uint64_t)hash(r->seed + (uint64_t)node) << 32 | hash(~r->seed ^ (uint64_t)node << 32);
+	const uint64_t key = vn_random_key(r->seed, node);
 
 	if (is_exact(n->op))
 		return;

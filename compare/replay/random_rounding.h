@@ -24,6 +24,8 @@ typedef struct vn_random_rounding {
 	int            threads; /* 0: one per processor */
 } vn_random_rounding;
 
+/* Returns random bits of a node: those of two nodes, or seeds, have nothing in common. */
+uint64_t vn_random_key(uint64_t seed, int node);
 /* Rounds `tokens` rows of the first output of a node of the plan in place. past: position of the
  * first row. x: (tokens, row of the output). Copies (embeddings, slices) stay as they are. */
-void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x);
+void     vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x);

@@ -226,6 +226,7 @@ static void find_calls(vn_recompute *p)
 	const vn_step *call;
 	const int      n = vn_recording_calls(p->o->cand, &call);
 
+	s->prompt = n > 1 ? call[1].position : s->tokens;
 	s->begins_later = false;
 	s->begins = vn_alloc((size_t)s->tokens, sizeof *s->begins);
 	for (int64_t i = 0; i < s->tokens; i++)

@@ -60,6 +60,7 @@ typedef struct vn_site {
 	/* (tokens): the position at which the call of a token begins, also if calls were joined to one
 	 * step; -1: the first call, or a call of one token (vn_call_begin) */
 	int64_t         *begins;
+	int64_t          prompt;       /* tokens of the first call, likewise */
 	bool             begins_later; /* it has rows of a call that is neither */
 } vn_site;
 

@@ -73,7 +73,7 @@ vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, cons
 	vn_recompute_error sums = { 0 };
 
 	*off = (double)NAN;
-	if (p->site.tokens < LEAST_TOKENS || !is_one_call(p) || !all_causal(plan))
+	if (p->site.tokens < LEAST_TOKENS || few > p->site.prompt || !is_one_call(p) || !all_causal(plan))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "its first tokens are not computed alone");
 	double *z = vn_alloc(2 * n, sizeof *z), *c = z + n;
 	vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH]);

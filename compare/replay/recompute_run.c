@@ -101,7 +101,7 @@ static void place_call(const run *r, node_calls *k, int64_t position, int64_t to
 	k->a.ids = ids + position;
 	k->a.begins = r->p->site.begins + position;
 	k->a.past = position;
-	k->a.prompt = position > 0 ? r->p->step->tokens : 0;
+	k->a.prompt = position > 0 ? r->p->site.prompt : 0;
 	k->a.tokens = tokens;
 	for (int i = 0; i < k->n->n_in; i++)
 		k->a.in[i] = (const char *)k->in[i] + (size_t)(position * k->row[i]) * r->w->size;
@@ -141,15 +141,25 @@ static vn_status prepare_call(run *r, node_calls *k, call_place c, vn_error *err
 	return st;
 }
 
-/* If the node keeps other rows than it reads, the call from `position` on, of several that were
- * joined to one step. */
+/* Does the node compute a call otherwise than a part of a longer one? Either it keeps other rows
+ * than it reads, or its cache is another one. */
+static bool goes_by_calls(const vn_plan *plan, const vn_node *n)
+{
+	return vn_node_keep_rule(plan, n).state >= 0 || (n->op == VN_OP_ATTENTION && n->x.attention.cache);
+}
+
+/* What to compute at once from `position` on: the step, or of a node that goes by calls, the call,
+ * of several that were joined to one step. */
 static call_place call_in_step(const run *r, const node_calls *k, int step, int64_t position)
 {
-	const int64_t *begins = r->p->site.begins, end = r->p->step[step].position + r->p->step[step].tokens;
-	int64_t        to = position < end ? position + 1 : position;
+	const int64_t  end = r->p->step[step].position + r->p->step[step].tokens;
+	int64_t        to = end;
+	const vn_step *call;
+	const int      n = vn_recording_calls(r->p->o->cand, &call);
 
-	while (to < end && to > position && (k->keep.state < 0 || k->few || begins[to] == begins[position]))
-		to++;
+	for (int i = 0; i < n && !k->few && goes_by_calls(r->plan, k->n); i++)
+		if (call[i].position > position && call[i].position < to)
+			to = call[i].position;
 	return (call_place) { step, position, to - position };
 }
 
@@ -643,7 +653,8 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
-	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
+	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS &&
+	                   !(p->site.begins_later && goes_by_calls(plan, n));
 	const int64_t      some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
 	VN_FREED void     *room = plain ? vn_alloc((size_t)(3 * vn_value_row(v)), sizeof(double)) : NULL;
 	bool               there[VN_MAX_IN];

@@ -167,7 +167,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 		vn_local_take_floor(&p->replay, drawn, format);
 		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
 			return st;
-		vn_draws_channels(r, drawn, p->replay.local < to_own ? &fine->t : &own->t, &cand, &p->replay);
+		vn_draws_channels(r, drawn, p->replay.local < to_own ? &fine->t : &own->t, &cand, p);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p)) &&

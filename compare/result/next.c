@@ -282,12 +282,17 @@ static void add_with(const vn_opened *o, with_files f, vn_lines *lines)
 		vn_lines_add(lines, "%s", line);
 }
 
-/* Were calls of several tokens joined to one step, as when a prompt was run in chunks? */
-static bool has_joined_calls(const vn_recording *r)
+/* Were there other calls than a prompt and single tokens, as when a prompt is run in chunks, or
+ * were calls joined to one step? */
+static bool has_further_calls(const vn_recording *r)
 {
 	const vn_step *step, *call;
+	const int      n = vn_recording_calls(r, &call);
+	bool           further = n != vn_recording_steps(r, &step);
 
-	return vn_recording_calls(r, &call) != vn_recording_steps(r, &step);
+	for (int i = 1; i < n; i++)
+		further = further || call[i].tokens > 1;
+	return further;
 }
 
 /* Adds a command that makes all mistakes of the catalogue that were named on purpose, and one that
@@ -303,7 +308,7 @@ static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lin
 	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const bool  like = has_joined_calls(o->cand) && cand && !r->unpaired.cand_map;
+	const bool  like = has_further_calls(o->cand) && cand && !r->unpaired.cand_map;
 	const bool  forced = !like && vn_recording_decoded(o->ref);
 	size_t      n = 8;
 	const char *word[10 + 2 * INJECTIONS_MOST] = { "capture",

@@ -487,9 +487,9 @@ static void move_up(vn_findings *x, int from, int at)
 	x->by[at] = h;
 }
 
-/* Puts those that fit in the order of what they leave, and then those that are as small as the
- * first before the others: of two that leave more than it, one of slots may be, and one that
- * leaves less may not. */
+/* Sorts those that fit by what they leave, then moves those as small as the first
+ * (vn_case_as_small) to the front. These need not leave least: more is allowed to mistakes of slots
+ * than to others. */
 static void put_aliases_first(vn_findings *x)
 {
 	for (int i = 1, at; i < x->n_fit; i++) {

@@ -481,6 +481,22 @@ static bool is_typographic(const char *word)
 	                                         : strncmp(word, "\xe2\x88\x92", 3) == 0;
 }
 
+/* Is word i the value of the option before it? */
+static bool is_value(const vn_command *c, char **argv, int i)
+{
+	const char  *before = argv[i - 1];
+	const size_t n = strlen(before);
+
+	for (int k = 0; i > 1 && k < c->n; k++) {
+		const vn_option *o = &c->option[k];
+		if (o->name && has_argument(o) == required_argument &&
+		    ((strncmp(before, "--", 2) == 0 && n > 2 && strncmp(o->name, before + 2, n - 2) == 0) ||
+		     (n == 2 && before[0] == '-' && before[1] == o->letter)))
+			return true;
+	}
+	return false;
+}
+
 /* "-model" would be five options of one letter, and "-o=FILE" a file "=FILE".
  * Returns false after a message. */
 static bool check_dashes(const vn_command *c, int argc, char **argv)
@@ -488,8 +504,12 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char  *name = argv[i] + 1;
 		const size_t n = strcspn(name, "=");
-		if (is_typographic(argv[i]) && access(argv[i], F_OK) != 0) {
-			vn_complain(c->name, "'%s' begins with a typographic dash: options begin with '-' or '--'", argv[i]);
+		if (is_typographic(argv[i]) && !is_value(c, argv, i) && access(argv[i], F_OK) != 0) {
+			vn_complain(
+				c->name,
+				"'%s' begins with a typographic dash: options begin with '-' or '--'; a name like this stands behind "
+				"a word '--'",
+				argv[i]);
 			return false;
 		}
 		if (argv[i][0] != '-' || *name == '-' || n == 0)

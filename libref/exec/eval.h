@@ -16,7 +16,7 @@ typedef struct vn_args {
 	vn_policy             policy;
 	int                   threads;
 	int64_t               past, tokens; /* position of the first token; number of tokens */
-	int64_t               prompt;       /* tokens of the first call, for an experiment; 0: this is the first */
+	int64_t               prompt;       /* of a later call, for an experiment: tokens of the first; else 0 */
 	/* if these are only some tokens of a longer call: its tokens. Products then have the bits that
 	 * they have in that call. 0: these are all */
 	int64_t               of;

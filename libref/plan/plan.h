@@ -402,7 +402,7 @@ typedef union vn_experiment {
 		int restart;
 		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16; 3: to float16 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
-		int drawn;   /* of chunks: not 0: sums of g are rounded at random, from this seed */
+		int drawn;   /* of chunks: not 0: sums of g are rounded at random, from this seed of the node */
 	} delta;
 	struct {
 		int skip; /* the first so many of each row are left out */

@@ -158,7 +158,7 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 typedef struct vn_rope_token {
 	int64_t past, t;
 	int32_t id;
-	int64_t begin, prompt; /* prompt: tokens of the first call; 0: this is the first */
+	int64_t begin, prompt; /* prompt: of a later call: tokens of the first; else 0 */
 } vn_rope_token;
 /* Returns the position by which a token is rotated; an experiment's may be a fraction. */
 double  vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token);

@@ -75,3 +75,12 @@ chunk half.h5 less.h5 10+7 "del f['step.0/layer1/attn_out']"
 say ref.h5 less.h5 --points "$some"
 chunk half.h5 other.h5 10+7 "f['run/token_ids'][12] += 1; del f['run/token_ids'].attrs['digest']"
 say ref.h5 other.h5 --points "$some"
+echo "== tokens of later calls in the slots of others, where the calls were joined"
+short="$(echo "$ids" | cut -d, -f1-16)"
+vernier capture ref "$M" --ids "$short" --points 'layer0.*' -o once.h5 >/dev/null 2>&1
+chunk once.h5 twice.h5 8+8
+for fault in C1.late C1.early R3b.double; do
+	vernier capture ref "$M" --like twice.h5 --inject "$fault@layer0*" --force -o moved.h5 >/dev/null 2>&1
+	vernier explain once.h5 moved.h5 --model "$M" | grep -E '^explained|^next'
+	vernier explain twice.h5 moved.h5 --model "$M" | grep -E '^explained|^next'
+done

@@ -29,6 +29,18 @@ say capture "$M"
 say capture ref "$M" -p hi -o x.h5
 for o in --verbose -v -m –q —model; do say compare ref.h5 cand.h5 $o; done
 say import own.npz --list
+vernier capture ref "$M" --prompt '—Hello' -o dash.h5 2>/dev/null && ls dash.h5
+say help text.md –q
+mkdir -p 'a folder' && cp cand.h5 'a cand.h5'
+say show ref.h5 'a folder'
+say show ref.h5 'a cand.h5'
+say points R1b --faults
+say points nowhere --faults
+cp cand.h5 there.json
+say capture ref "$M" --ids 1 --force -o there.json
+say compare ref.h5 cand.h5 --points '{nothing,none}'
+say compare ref.h5 cand.h5 --points 'nothing,none'
+say help lda
 echo "== dumps"
 say import own.npz -o x.h5
 say import own.npz --ids-from ref.h5 --model "$M" -o x.h5

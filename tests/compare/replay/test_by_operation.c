@@ -2,6 +2,7 @@
 #include "tests/support/plan_help.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
+#include "compare/judge/pool_channels.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/local.h"
 
@@ -150,6 +151,38 @@ static void at_the_end_of_a_cleared_span_what_chance_allows_is_forgiven(void)
 		p->replay.slack = 1;
 		p->replay.independent_numbers = (int64_t)of[i].freedom;
 		p->replay.channel = of[i].channel;
+		judge(&f);
+		CU_ASSERT_EQUAL(p->status, of[i].forgiven ? VN_ACCUMULATED : VN_OUTSIDE);
+		tear_down(&f);
+	}
+}
+
+/* Step 0 is charged with a channel of a pool whose last row is of step 1. */
+static void a_channel_of_several_steps_is_judged_when_all_its_steps_are_known(void)
+{
+	static const struct {
+		double charged, last;
+		bool   forgiven;
+	} of[] = { { 0, 0.9, true }, { 0, 1.1, false }, { 0.5, 1.1, false }, { 0, 0, false } };
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		fixture f;
+		set_up(&f, rules_text);
+		vn_checkpoint  *p = breaks(&f, 0, "layer1.output"), *last = at(&f, 1, "layer1.output");
+		vn_channel_pool pool = { .steps = 2,
+			                     .rows = 2,
+			                     .row = { { (int)(p - f.c.result.checkpoints.of), 0 },
+			                              { (int)(last - f.c.result.checkpoints.of), 0 } } };
+		vn_check        k = vn_check_at(p, 0);
+		k.metric = VN_M_WORST_CHANNEL_NMSE;
+		k.steps = 2;
+		put_check(&f, p, &k);
+		p->channels = last->channels = 0;
+		f.c.result.pools.channel_pool = &pool;
+		f.c.result.pools.n_channel_pools = 1;
+		p->replay.span = last->replay.span = 100;
+		p->replay.slack = last->replay.slack = 1;
+		p->replay.channel_of_steps = of[i].charged;
+		last->replay.channel_of_steps = of[i].last;
 		judge(&f);
 		CU_ASSERT_EQUAL(p->status, of[i].forgiven ? VN_ACCUMULATED : VN_OUTSIDE);
 		tear_down(&f);
@@ -335,6 +368,7 @@ int main(void)
 	CU_TestInfo tests[] = {
 		TEST(error_that_accumulated_over_cleared_operations_does_not_fail),
 		TEST(at_the_end_of_a_cleared_span_what_chance_allows_is_forgiven),
+		TEST(a_channel_of_several_steps_is_judged_when_all_its_steps_are_known),
 		TEST(what_is_not_on_its_way_does_not_matter),
 		TEST(an_operation_on_the_way_that_was_not_replayed_keeps_it_outside),
 		TEST(a_cleared_step_does_not_fail_for_another_one),

@@ -57,6 +57,17 @@ static void a_result_is_off_by_less_than_half_an_ulp_in_the_mean(void)
 	}
 }
 
+static void nodes_and_seeds_have_keys_of_their_own(void)
+{
+	uint64_t key[64];
+
+	for (int i = 0; i < 64; i++) { /* neighbouring nodes and seeds; 31 bits, for vn_experiment */
+		key[i] = vn_random_key((uint64_t)(i / 8), i % 8) & 0x7fffffff;
+		for (int j = 0; j < i; j++)
+			CU_ASSERT_NOT_EQUAL(key[i], key[j]);
+	}
+}
+
 /* 0.41 and 0.2 sqrt(400) ulps of float32, joined; in 16 bits the sums are too fine to show. */
 static void a_product_adds_the_roundings_of_its_sum(void)
 {
@@ -116,6 +127,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_result_is_off_by_less_than_half_an_ulp_in_the_mean),
+		TEST(nodes_and_seeds_have_keys_of_their_own),
 		TEST(a_product_adds_the_roundings_of_its_sum),
 		TEST(copies_ids_and_zeros_stay),
 		TEST(threads_and_calls_change_nothing_but_seeds_do),
