@@ -402,7 +402,7 @@ static void add_own_calls(const vn_opened *o, const vn_result *r, vn_lines *line
 	const char *cand = vn_recording_path(o->cand), *precision = vn_facts_get(vn_recording_run(o->ref), "precision");
 	char        to[VN_SHELL_FILE] = "reference.h5";
 
-	if (!has_joined_calls(o->cand) || has_joined_calls(o->ref) || !made_by(o->ref, "ref") || !cand || !precision ||
+	if (!has_further_calls(o->cand) || has_further_calls(o->ref) || !made_by(o->ref, "ref") || !cand || !precision ||
 	    vn_recording_ranks(o->cand) || vn_recording_batch(o->cand) > 1 || !depends_on_calls(o, r))
 		return;
 	vn_shell_new_file(to, sizeof to);
