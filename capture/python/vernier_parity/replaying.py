@@ -24,7 +24,7 @@ Place = Tuple[int, str]  # (step, name)
 Results = Dict[Tuple[int, int], Any]  # (the candidate's row, which of its results) -> numbers
 
 
-SWEEPS = 12  # at most: each exchanges one choice of a row, whose error then is the least
+TRIALS = 96  # replays, at most; of all that are tried together, one choice of a row is taken
 RESTARTS = 2  # of rows that stay wrong
 MOST_LEFT_OUT = 1 / 2  # of the rows of a result
 WRONG = 3.0  # floors from which a row may be behind another choice
@@ -207,20 +207,20 @@ class Replay:
         decides them and its results show them. Call it after results() of both sides."""
         if not any(c.made for c in self.fine.chosen.values()):
             return expected, floor
-        given = self.given(self.fine, without)
-        behind: Dict[int, List[Judged]] = {}  # node that chooses -> results in whose region it is
+        given, nodes = self.given(self.fine, without), self.fine.trace.nodes
+        behind: Dict[int, List[Judged]] = {}  # node that chooses -> results of its step in whose region it is
         wave: Dict[int, int] = {}  # -> how many of its region choose before it
         for j in self.judged:
             if (j.row, j.out) in expected:
-                for at, i in enumerate(i for i in self.region(j.node, given)
-                                       if i in self.fine.chosen and self.fine.chosen[i].made):
+                for at, i in enumerate(i for i in self.region(j.node, given) if i in self.fine.chosen
+                                       and self.fine.chosen[i].made and nodes[i].step == nodes[j.node].step):
                     behind.setdefault(i, []).append(j)
                     wave[i] = max(at, wave.get(i, 0))
         by: Dict[Tuple[int, int], Any] = {}  # (node, number of its choice) -> how each row is exchanged (choices.py)
         if any(not torch.equal(a.ids, b.ids) for i in behind for a, b in self._pairs(i)):
             floor = self._same_choices(without)
-        restarts = RESTARTS
-        for _ in range(SWEEPS):
+        restarts, trials = RESTARTS, 0
+        while trials < TRIALS:
             tried: Dict[Tuple[int, int, int], Any] = {}  # (.., .., how) -> the rows
             left: Dict[Tuple[int, int, int], Any] = {}  # -> by row, which share of its error is left
             least: Dict[Tuple[int, ...], Any] = {}  # by results and row, the least of these
@@ -233,7 +233,7 @@ class Replay:
             for w, to in sorted({(wave[i], to) for i, _, to in tried}):
                 now = {at: x for at, x in tried.items() if (wave[at[0]], at[2]) == (w, to)}
                 self._exchange({**by, **{at[:2]: torch.where(x, to, by[at[:2]]) for at, x in now.items()}})
-                other = self.results(self.fine, without)[0]
+                other, trials = self.results(self.fine, without)[0], trials + 1
                 for at, x in now.items():
                     left[at] = torch.where(x, self._left(behind[at[0]], expected, other, x), torch.inf)
                     key = (x.numel(), *(j.row for j in behind[at[0]]))
@@ -253,32 +253,40 @@ class Replay:
             self._exchange(by)
             expected = self.results(self.fine, without)[0]
             floor = self._same_choices(without)
-        for j in {j for of in behind.values() for j in of}:
-            self._leave_out(j, [(by[i, k], *pair) for i, of in behind.items() if j in of
-                                for k, pair in enumerate(self._pairs(i))], expected, floor)
+        made = {j: [(by[i, k], *pair) for i, of in behind.items() if j in of for k, pair in enumerate(self._pairs(i))
+                    if (i, k) in by] for of in behind.values() for j in of}
+        for name in sorted({j.name for j in made}):
+            self._leave_out({j: x for j, x in made.items() if j.name == name}, expected, floor)
         self.exchanged = {}
         for (i, _), x in by.items():
             if x.any():
                 self.exchanged[i] = self.exchanged.get(i, 0) + int((x != 0).sum())
         return expected, floor
 
-    def _leave_out(self, j: Judged, made: List[Any], expected: Results, floor: Results) -> None:
-        """Leaves out rows that are wrong from one on of which rounding decides several choices: not every combination
-        was tried. Most rows of a wrong result are wrong."""
-        k, n = (j.row, j.out), made[0][0].numel() if made else 0
-        made = [x for x in made if x[0].numel() == n]
-        if k not in floor or not made:
+    def _leave_out(self, made: Dict[Judged, List[Any]], expected: Results, floor: Results) -> None:
+        """Leaves out the rows of a result, in all steps, that are wrong from one on of which rounding decides several
+        choices: not every combination was tried. Most rows of a wrong result are wrong."""
+        wrong: Dict[Judged, Any] = {}
+        n = loose = 0
+        for j, of in made.items():
+            rows = of[0][0].numel() if of else 0
+            if (j.row, j.out) in floor and rows and self._errors(j, expected[j.row, j.out], rows) is not None:
+                wrong[j], n = self._wrong_rows([j], expected, floor, of[0][0]).flatten(), n + rows
+                first = int(wrong[j].int().argmax())
+                if wrong[j].any() and not loose:
+                    loose = sum(int(choices.undecided(a, b, 1).flatten()[first] or own.flatten()[first])
+                                for own, a, b in of if own.numel() == rows)
+        if loose < 2 or sum(int(x.sum()) for x in wrong.values()) > n * MOST_LEFT_OUT:
             return
-        wrong = self._wrong_rows([j], expected, floor, made[0][0]).flatten()
-        first = int(wrong.int().argmax())
-        loose = sum(int(choices.undecided(a, b, 1).flatten()[first] or own.flatten()[first]) for own, a, b in made)
-        if not wrong.any() or loose < 2 or int(wrong.sum()) > n * MOST_LEFT_OUT:
-            return
-        rows = wrong.reshape(*expected[k].shape[:-1], 1)
-        c = self.cand.tensor(j.step(self.cand), j.name).reshape(expected[k].shape)
-        expected[k], floor[k] = (torch.where(rows, c.to(t.dtype), t) for t in (expected[k], floor[k]))
-        why = f"{int(wrong.sum())} of its {n} rows are behind choices that were not recorded, and that rounding decides"
-        self.unjudged.append(dict(step=j.step(self.cand), name=j.name, why=why))
+        for j, x in wrong.items():
+            k = j.row, j.out
+            c, rows = self.cand.tensor(j.step(self.cand), j.name), x.reshape(*expected[k].shape[:-1], 1)
+            expected[k], floor[k] = (torch.where(rows, c.reshape(t.shape).to(t.dtype), t)
+                                     for t in (expected[k], floor[k]))
+            if x.any():
+                self.unjudged.append(dict(step=j.step(self.cand), name=j.name, why=(
+                    f"{int(x.sum())} of its {x.numel()} rows are behind choices that were not recorded, and that "
+                    "rounding decides")))
 
     def _exchange(self, by: Dict[Tuple[int, int], Any]) -> None:
         self.fine.change = {}
