@@ -166,7 +166,7 @@ import h5py, numpy as np
 np.savez('padded.npz', **{'layer0.q_rope': np.pad(h5py.File('ref.h5')['step.0/layer0/q_rope'][...],
                                                   ((0, 12), (0, 0), (0, 0)))[None]})"
 vernier import padded.npz --ids 5,6,7,8 --model "$M" -o padded.h5 2>said; cat said
-sed 's/.*padding: /version: 1\nrules:\n  - /' said >padded.yaml
+sed -n 's/.*padding: /version: 1\nrules:\n  - /p' said >padded.yaml
 vernier import padded.npz --ids 5,6,7,8 --model "$M" --names padded.yaml -o padded.h5 --force
 vernier compare ref.h5 padded.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
 echo "== a batch of two prompts, the second padded on its left"
