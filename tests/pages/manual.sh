@@ -23,7 +23,7 @@ while IFS= read -r line; do
 	'.\" section of '*)
 		command=${line#'.\" section of '}
 		printf '%s\n' "$line"
-		if ! "$vernier" help "$command" >/dev/null 2>&1; then # as devices, in a build without Vulkan
+		if ! "$vernier" help --man "$command" >/dev/null 2>&1; then # as devices, in a build without Vulkan
 			continue
 		fi
 		"$vernier" help --man "$command"
