@@ -150,12 +150,14 @@ static int count_draws(const vn_step *step, int steps)
  * large. */
 static void turn_otherwise(vn_plan *plan, int i, uint64_t seed)
 {
-	for (int k = 0; k < plan->n_nodes; k++)
-		if (plan->node[k].op == VN_OP_ROPE)
+	for (int k = 0; k < plan->n_nodes; k++) {
+		if (plan->node[k].op == VN_OP_ROPE) {
 			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
-		else if (plan->node[k].op == VN_OP_DELTA_RULE)
-			plan->node[k].x.delta.chunked = 1,
+		} else if (plan->node[k].op == VN_OP_DELTA_RULE) {
+			plan->node[k].x.delta.chunked = 1;
 			plan->node[k].x.delta.drawn = (int)(vn_random_key(seed, k) & 0x7fffffff) | 1;
+		}
+	}
 }
 
 /* all: the seed of all draws */

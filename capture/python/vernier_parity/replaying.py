@@ -101,7 +101,7 @@ class Replay:
         self.moved = moved(cand.rows, self.fine.rows, self.fine.pairs)  # judged, but not given to others
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
-        self.given_alone: List[Judged] = []  # of these, those that others may be computed from
+        self.given_alone: List[Judged] = []  # not judged, but others are computed from them
         self._select()
         if not self.judged:
             first = self.unjudged[0] if self.unjudged else dict(name="nothing", why="nothing is recorded")
