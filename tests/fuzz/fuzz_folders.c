@@ -75,7 +75,9 @@ int main(int argc, char **argv)
 	"\"verdict\":\"outside\",\"words\":\"first: q_rope\"},{\"name\":\"b.h5\",\"in\":\"reference\",\"status\":1," \
 	"\"verdict\":\"outside\",\"words\":\"x\"}],\"next\":[]}"
 	static const char *const seeds[] = { HEAD REST, HEAD "\"part\":{\"index\":1,\"of\":1}," REST,
-		                                 HEAD "\"part\":{\"index\":2,\"of\":3}," REST };
+		                                 HEAD "\"part\":{\"index\":2,\"of\":3}," REST,
+		                                 HEAD
+		                                 "\"part\":{\"index\":1,\"of\":2},\"saw\":[\"0123456789abcdef a.h5\"]," REST };
 
 	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }

@@ -24,7 +24,8 @@ for source in "$root"/tests/fuzz/fuzz_*.c; do
 	name=$(basename "$source" .c)
 	cp "$work/tests/fuzz/$name" "$out/"
 	cp "$work/tests/fuzz/$name.dict" "$out/"
-	python3 -m zipfile -c "$out/${name}_seed_corpus.zip" "$root/tests/fuzz/corpus/$name"/*
+	tar -C "$work" -xzf "$root/tests/fuzz/corpus/$name.tar.gz"
+	python3 -m zipfile -c "$out/${name}_seed_corpus.zip" "$work/$name"/*
 done
 "$root/tests/fuzz/beside.sh" "$out"
 echo "$(ls "$out"/fuzz_*.dict | wc -l) fuzzers are in $out"

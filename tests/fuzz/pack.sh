@@ -18,7 +18,7 @@ to=$folder/vernier-fuzz
 programs=build/$preset/tests/fuzz
 mkdir -p "$to/$programs" "$to/lib" "$to/tests/fuzz"
 for corpus in "$root"/tests/fuzz/corpus/fuzz_*; do
-	name=$(basename "$corpus")
+	name=$(basename "$corpus" .tar.gz)
 	strip -o "$to/$programs/$name" "$root/$programs/$name"
 	cp "$root/$programs/$name.dict" "$to/$programs/"
 	ldd "$root/$programs/$name"

@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 if [ ${#targets[@]} = 0 ]; then
-	for corpus in "$root"/tests/fuzz/corpus/fuzz_*; do targets+=("$(basename "$corpus")"); done
+	for corpus in "$root"/tests/fuzz/corpus/fuzz_*; do targets+=("$(basename "$corpus" .tar.gz)"); done
 fi
 start=
 if [ -d "$root/lib" ]; then # a pack
@@ -44,7 +44,13 @@ else
 	cmake -S "$root" --preset "$preset" >/dev/null
 	nice cmake --build "$root/build/$preset" --target "${targets[@]}" -- --quiet
 fi
-mkdir -p "$work/logs"
+mkdir -p "$work/logs" "$work/kept"
+for t in "${targets[@]}"; do
+	rm -rf "$work/kept/$t"
+	mkdir "$work/kept/$t"
+	archive=$root/tests/fuzz/corpus/$t.tar.gz
+	[ ! -e "$archive" ] || tar -C "$work/kept" -xzf "$archive" # a new target has none
+done
 cd "$root" # where they find fixtures/ and specs/
 
 fuzz_one() { # target
@@ -58,7 +64,7 @@ fuzz_one() { # target
 		-max_len="$most" \
 		-timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$found/" \
 		-dict="$root/build/$preset/tests/fuzz/$name.dict" \
-		"$corpus" "$root/tests/fuzz/corpus/$name" >"$log" 2>&1 || true # the table says
+		"$corpus" "$work/kept/$name" >"$log" 2>&1 || true # the table says
 	local done edges all rate
 	done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
@@ -71,10 +77,10 @@ export -f fuzz_one
 export work preset seconds root length start
 
 merge_one() { # target
-	local name=$1 kept=$root/tests/fuzz/corpus/$1 all=$work/merged/$1 most=$((48 << 10)) sum=0 bytes file
+	local name=$1 kept=$work/kept/$1 all=$work/merged/$1 most=$((48 << 10)) sum=0 bytes file
 	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf) most=$((160 << 10)) ;; esac
 	rm -rf "$all"
-	mkdir -p "$all" "$kept" "$work/corpus/$name"
+	mkdir -p "$all" "$work/corpus/$name"
 	OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -set_cover_merge=1 -max_len=65536 -timeout=20 "$all" \
 		"$kept" "$work/corpus/$name" >"$work/logs/$name.merge.log" 2>&1
 	rm -rf "$kept"
@@ -83,6 +89,8 @@ merge_one() { # target
 		[ $((sum += bytes)) -le $most ] || break
 		cp "$file" "$kept/"
 	done < <(find "$all" -type f -printf '%s %p\n' | sort -n)
+	tar -C "$work/kept" --sort=name --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@0 -cf - "$name" |
+		gzip -n9 >"$root/tests/fuzz/corpus/$name.tar.gz"
 	printf '%-22s %5d files %7d bytes\n' "$name" "$(find "$kept" -type f | wc -l)" \
 		"$(find "$kept" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')"
 }
