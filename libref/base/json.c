@@ -55,11 +55,11 @@ __attribute__((constructor)) static void set_allocator(void)
 	json_set_alloc_funcs(allocate_bytes, free);
 }
 
-static void say_why(json_error_t *why)
+static void say_why(const char *what, json_error_t *why)
 {
 	if (why) {
 		*why = (json_error_t) { .line = -1, .column = -1 };
-		strcpy(why->text, "not enough memory");
+		strcpy(why->text, what);
 	}
 }
 
@@ -88,20 +88,64 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
+/* ---- how much a tree takes ------------------------------------------------------------------- */
+
+/* Bytes that Jansson 2.14 allocates at most, with malloc's own: for an object, a list, a member or
+ * an element in its table, a string beside its text. */
+enum { OBJECT = 256, LIST = 192, MEMBER = 128, ELEMENT = 64, STRING = 96 };
+
+/* Returns where a string ends that begins at `at`: behind its quotation mark, or at n. */
+static size_t skip_string(const char *text, size_t n, size_t at)
+{
+	for (at++; at < n && text[at] != '"'; at++)
+		at += text[at] == '\\' && at + 1 < n;
+	return at < n ? at + 1 : n;
+}
+
+/* What the first value of the text takes at most as a tree; counted until it is too much. */
+static size_t count_tree(const char *text, size_t n)
+{
+	size_t sum = ELEMENT;
+	int    depth = 0;
+
+	for (size_t at = 0; at < n && sum <= VN_JSON_MOST;) {
+		const char   c = text[at];
+		const size_t from = at;
+		at = c == '"' ? skip_string(text, n, at) : at + 1;
+		switch (c) {
+		case '{': depth++, sum += OBJECT; break;
+		case '[': depth++, sum += LIST; break;
+		case ':': sum += MEMBER; break;
+		case ',': sum += ELEMENT; break;
+		case '"': sum += STRING + (at - from); break;
+		case '}':
+		case ']': depth--; break;
+		default: break;
+		}
+		if (depth <= 0 && strchr("\"}],:", c)) /* the value has ended, or is none */
+			break;
+	}
+	return sum;
+}
+
 /* The next three leave Jansson by longjmp if memory runs out; the result then keeps its first
  * value. */
 
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
 {
-	const bool before = take_lost();
 	json_t *volatile loaded = NULL;
 	jmp_buf here;
 
+	if (count_tree(text, bytes) > VN_JSON_MOST) {
+		say_why("its values would take more than 1 GiB of memory", why);
+		return NULL;
+	}
+	const bool before = take_lost();
 	way_out = &here;
 	if (setjmp(here) == 0)
 		loaded = json_loadb(text, bytes, flags, why);
 	else
-		say_why(why);
+		say_why("not enough memory", why);
 	way_out = NULL;
 	lost = before;
 	return loaded;

@@ -23,13 +23,16 @@ static inline void vn_json_end(json_t *const *j)
 /* A reference that is given back when the variable's block is left (freed.h). */
 #define VN_OWNED VN_ENDS(vn_json_end)
 
+/* A tree takes up to 75 times the memory of its text. One of more bytes is not loaded. */
+#define VN_JSON_MOST ((size_t)1 << 30)
+
 /* Parses a text. Returns NULL on failure, with the reason in *why (may be NULL), for example "not
  * enough memory". */
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why);
 json_t *vn_json_parse(const char *text, size_t flags); /* NUL-terminated; NULL gives NULL */
 
-/* An object whose members are read one at a time: as a whole, a tree takes ten times the memory of
- * its text. Starts as { text, bytes }. */
+/* An object whose members are read one at a time: as a whole, a usual tree takes ten times the
+ * memory of its text. Starts as { text, bytes }. */
 typedef struct vn_json_members {
 	const char *text;
 	size_t      bytes, at;

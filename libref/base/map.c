@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 256 }; /* the largest published models are in 163 files */
@@ -160,6 +161,23 @@ int vn_plain_open(const char *path, int flags)
 	return -1;
 }
 
+int vn_stat_settled(int fd, struct stat *s)
+{
+	enum { TICK = 12000000, SECOND = 1000000000, TRIES = 20 }; /* ns; 10 ms is the longest tick of Linux */
+	struct timespec now;
+
+	for (int i = 0; i < TRIES; i++) {
+		if (fstat(fd, s) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+			return -1;
+		const long long seconds = (long long)now.tv_sec - s->st_ctim.tv_sec;
+		const long long age = seconds * SECOND + now.tv_nsec - s->st_ctim.tv_nsec;
+		if (seconds < -1 || seconds > 1 || age < -TICK || age > TICK)
+			break;
+		nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+	}
+	return 0;
+}
+
 /* Opens an input that is a regular file. */
 static vn_status open_regular(const char *path, int *fd, struct stat *s, vn_error *err)
 {
@@ -168,7 +186,7 @@ static vn_status open_regular(const char *path, int *fd, struct stat *s, vn_erro
 	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
 	if ((*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
-	if (fstat(*fd, s) != 0)
+	if (vn_stat_settled(*fd, s) != 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(s->st_mode))
 		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct stat;
+
 typedef struct vn_map {
 	const unsigned char *data; /* NULL for an empty file */
 	size_t               bytes;
@@ -35,6 +37,11 @@ vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *byte
 /* Opens a regular file for reading or, with O_RDWR, for both. Returns -1, with errno, for anything
  * else: opening a pipe would wait for its other end, and a device may do anything. */
 int vn_plain_open(const char *path, int flags);
+
+/* As fstat. A file that was changed in this moment may change again without another time, because
+ * the file system's clock ticks every 1 to 10 ms: then this waits until it has ticked, for 20 ms at
+ * most. */
+int vn_stat_settled(int fd, struct stat *s);
 
 /* Sets *there: does the name exist? If the system cannot say, that is an error, because the caller
  * would go on as if the file were absent. A broken link exists; opening it reports why it cannot be

@@ -416,6 +416,8 @@ static const char *called_elsewhere(const char *name)
 		{ "input-ids|token-ids", "ids" },
 		{ "generate|max-new-tokens|max-tokens|n-predict", "decode" },
 		{ "verbose|v", "all" },
+		{ "layer|layers|tensor", "points" },
+		{ "no-color|no-colour", "color=never" },
 		{ "list|check", "dry-run" },
 		{ "m", "model" },
 		{ "p", "prompt" },
@@ -449,10 +451,13 @@ static int complain_unknown(const vn_command *c, const char *given)
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %.*s", given,
 		                   c->name, (int)strcspn(c->synopsis, "\n"), c->synopsis);
 	for (int other = 0; other < 2; other++) {
-		vn_nearest_start(&near, other ? called_elsewhere(bare) : bare);
+		const char *word = other ? called_elsewhere(bare) : bare;
+		vn_nearest_start(&near, word);
 		for (int i = 0; i < c->n; i++)
 			if (vn_option_is_of(c, &c->option[i]))
 				vn_nearest_try(&near, c->option[i].name);
+		if (other && strchr(word, '=') && has_option(c, "color"))
+			vn_nearest_settle(&near, word);
 		if (vn_nearest_found(&near))
 			break;
 	}
@@ -527,6 +532,17 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 	return true;
 }
 
+/* Is the word an option of the command, "-o" or "--points" as a whole? */
+static bool names_option(const vn_command *c, const char *word)
+{
+	if (word[0] == '-' && word[1] == '-')
+		return has_option(c, word + 2) || strcmp(word, "--help") == 0;
+	for (int i = 0; i < c->n && word[0] == '-' && word[1] && !word[2]; i++)
+		if (vn_option_is_of(c, &c->option[i]) && c->option[i].letter == word[1])
+			return true;
+	return false;
+}
+
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 {
 	getopt_options d;
@@ -541,14 +557,18 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	optind = 0; /* start afresh */
 	opterr = 0;
 	while ((code = getopt_long(argc, argv, d.shorts, d.longs, NULL)) != -1) {
+		const char *last = argv[optind - 1];
 		if (code == HELP || code == LONG_HELP) {
 			(code == HELP ? vn_options_brief : vn_options_help)(c, stdout);
 			return 1;
 		}
 		const vn_option *o = find_option(c, &d, code);
 		if (!o)
-			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1])
+			return code == ':' ? vn_complain(c->name, "%s needs a value", last)
 			                   : complain_unknown(c, unknown_argument(argv, argc));
+		if (optarg == last && names_option(c, last))
+			return vn_complain(c->name, "--%s needs a value, and '%s' is an option (as a value: --%s=%s)", o->name,
+			                   last, o->name, last);
 		if (o->only && !vn_option_is_of(c, o))
 			return vn_complain(c->name, "--%s is an option of vernier %s, not of vernier %s", o->name, o->only,
 			                   c->name);

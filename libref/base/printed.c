@@ -1,6 +1,7 @@
 /* printed.c: see printed.h. */
 #include "libref/base/printed.h"
 #include "libref/base/system.h"
+#include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
 
@@ -72,6 +73,7 @@ static int start_pager(pid_t *pid)
 	}
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
+	vn_temporary_reader(*pid);
 	return ends[1];
 }
 
@@ -82,6 +84,7 @@ static void end_pager(int pipe, pid_t pid)
 
 	close(pipe);
 	VN_UNINTERRUPTED(r, waitpid(pid, NULL, 0));
+	vn_temporary_reader(0);
 	(void)r;
 }
 

@@ -27,10 +27,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int creating; /* calls of vn_temporary_begin without their vn_temporary_add */
 static atomic_int waiting;  /* the signal that ends the program, or 0 */
 
+static struct {
+	volatile pid_t pid, owner; /* a forked child must not end it */
+} reader;
+
 /* The signal has its default action again, so raise ends the program: at once, or from within the
  * handler as soon as that returns. Called with nothing being created. */
 static void leave_nothing(int number)
 {
+	if (reader.pid > 0 && reader.owner == getpid())
+		kill(reader.pid, number);
 	vn_temporary_end();
 	raise(number);
 }
@@ -81,6 +87,14 @@ void vn_temporary_begin(void)
 	end_creation(); /* a signal has arrived: create nothing more */
 	for (;;)
 		pause();
+}
+
+void vn_temporary_reader(pid_t pid)
+{
+	vn_temporary_begin();
+	reader.owner = getpid();
+	reader.pid = pid;
+	vn_temporary_add(NULL);
 }
 
 void vn_temporary_add(const char *path)

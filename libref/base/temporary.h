@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Call before the file or folder is created: a signal that arrives before vn_temporary_add is
  * delivered after it. Exactly one vn_temporary_add follows, in the same thread. */
@@ -22,6 +23,10 @@ void vn_temporary_forget(const char *path);
 /* Removes it with the files in it, and takes it off the list. Returns false if it is still
  * there. */
 bool vn_temporary_clear(const char *path);
+
+/* A child process that would hold the terminal if this one ended without it: it gets the signal
+ * first. 0: none. */
+void vn_temporary_reader(pid_t pid);
 
 /* From now on this signal removes everything on the list and ends the program. Safe in a signal
  * handler. */

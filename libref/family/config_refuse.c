@@ -78,7 +78,7 @@ vn_status vn_config_refuse(const char *path, const vn_family *f, const json_t *o
 			err, VN_ERR_UNSUPPORTED,
 			"%s: quantization_config: weights in MXFP4 are not supported; to write them in bfloat16, in Python: "
 			"AutoModelForCausalLM.from_pretrained(DIR, "
-			"quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(OUT)",
+			"quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(OUT, save_original_format=False)",
 			path);
 	if (quantised && !json_is_null(quantised))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: quantization_config: quantised weights are not supported", path);

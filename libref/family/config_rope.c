@@ -112,7 +112,7 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 	r->factor = 1.0;
 	r->beta_fast = 32.0;
 	r->beta_slow = 1.0;
-	r->truncate = true;
+	r->truncate = !json_is_null(json_object_get(s, "truncate")); /* null is false, as in transformers */
 	if ((st = rope_theta(path, o, &r->theta, err)) || (st = rope_theta(path, s, &r->theta, err)) ||
 	    (st = vn_config_real(path, o, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = vn_config_real(path, s, "partial_rotary_factor", 0, 1, &partial, err)) ||

@@ -121,8 +121,10 @@ static vn_status read_length(const char *path, const unsigned char *p, size_t by
 		*n |= (uint64_t)p[i] << 8 * i;
 	if (*n > HEADER_MAX || *n > bytes - 8)
 		return vn_fail(err, VN_ERR_FORMAT,
-		               "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, *n, bytes,
-		               HEADER_MAX);
+		               "%s: the header of %" PRIu64
+		               " bytes does not fit (file: %zu bytes, limit: %d): is it cut, or of "
+		               "another format?",
+		               path, *n, bytes, HEADER_MAX);
 	if (*n == 0 || p[8] != '{')
 		return vn_fail(err, VN_ERR_FORMAT, "%s: the header is not a JSON object; is this a safetensors file?", path);
 	return VN_OK;

@@ -5,9 +5,11 @@
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INDEX_MAX = 64 << 20, FILES_MAX = 4096, PATH_ROOM = 4096 };
 
@@ -65,6 +67,8 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 		if (i == s->n_files) {
 			if (i == FILES_MAX)
 				return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d files are listed", index, FILES_MAX);
+			if (access(path, F_OK) != 0 && errno == ENOENT)
+				return vn_fail(err, VN_ERR_NOTFOUND, "%s: lists %s, which is not there: download it too", index, file);
 			if ((st = open_file(s, path, err)))
 				return vn_context(err, st, "%s", index);
 		}
@@ -84,13 +88,14 @@ static vn_status no_weights(const char *dir, vn_error *err)
 	for (size_t i = 0; i < sizeof pickled / sizeof *pickled && !there; i++)
 		if (join_path(dir, pickled[i], path, err) || vn_file_there(path, &there, err))
 			return VN_ERR_IO;
-	return vn_fail(err, VN_ERR_NOTFOUND,
-	               there
-	                   ? "%s: its weights are pytorch_model.bin, a pickle, which can run code and is not opened: load "
-	                     "it with transformers where you trust it, and model.save_pretrained('DIR', "
-	                     "safe_serialization=True)"
-	                   : "%s: no weights found: expected model.safetensors or model.safetensors.index.json",
-	               dir);
+	return vn_fail(
+		err, VN_ERR_NOTFOUND,
+		there ? "%s: its weights are pytorch_model.bin, a pickle, which can run code and is not opened: load "
+				"it with transformers where you trust it, and model.save_pretrained('DIR', "
+				"safe_serialization=True)"
+			  : "%s: no weights beside config.json: expected model.safetensors, or model.safetensors.index.json "
+				"and the files that it lists; download them too",
+		dir);
 }
 
 static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,39 +29,91 @@ static int is_gguf(const struct dirent *file)
 	return n > 5 && strcmp(file->d_name + n - 5, ".gguf") == 0;
 }
 
+static bool holds(const char *dir, const char *name)
+{
+	char      *path = vn_alloc_check(vn_text_new("%s/%s", dir, name));
+	const bool there = access(path, F_OK) == 0;
+
+	free(path);
+	return there;
+}
+
+static int is_shown(const struct dirent *file)
+{
+	return *file->d_name != '.';
+}
+
+/* Counts the models below a directory, up to two, as in HuggingFace's cache
+ * (models--X--Y/snapshots/REVISION), and sets found (may be NULL) to the first by name. A link may
+ * be a model, but none is looked for below it. `left`: how many entries are still looked at. */
+static int find_below(const char *dir, int levels, int *left, char found[PATH_MAX])
+{
+	VN_FREED struct dirent **file = NULL;
+	const int                n = scandir(dir, &file, is_shown, alphasort);
+	char                     path[PATH_MAX];
+	struct stat              is;
+	int                      models = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (models < 2 && (*left)-- > 0 && snprintf(path, sizeof path, "%s/%s", dir, file[i]->d_name) < PATH_MAX) {
+			if (holds(path, "config.json")) {
+				if (models++ == 0 && found)
+					memcpy(found, path, sizeof path);
+			} else if (levels > 1 && lstat(path, &is) == 0 && S_ISDIR(is.st_mode)) {
+				models += find_below(path, levels - 1, left, models ? NULL : found);
+			}
+		}
+		free(file[i]);
+	}
+	return models;
+}
+
 /* Reports a directory without config.json. If it was downloaded for its GGUF files, names one of
- * them; if for its weights, what they lack and, of pickles, how they are opened. */
+ * them; if for its weights, what they lack and, of pickles, how they are opened; if a model lies
+ * below it, names that. */
 static vn_status no_config(const char *dir, vn_error *err)
 {
 	static const char *const weights[] = { "pytorch_model.bin", "model.safetensors", "model.safetensors.index.json" };
 	VN_FREED struct dirent **file = NULL;
 	const int                n = scandir(dir, &file, is_gguf, alphasort);
-	char                    *path = vn_alloc_check(vn_text_new("%s/adapter_config.json", dir));
-	const bool               adapter = access(path, F_OK) == 0;
+	char                     below[PATH_MAX];
 	size_t                   i = 0;
+	int                      left = 2000, models = 0;
 
-	do {
-		free(path);
-		path = vn_alloc_check(vn_text_new("%s/%s", dir, weights[i]));
-	} while (access(path, F_OK) != 0 && ++i < sizeof weights / sizeof *weights);
-	if (adapter)
+	while (i < sizeof weights / sizeof *weights && !holds(dir, weights[i]))
+		i++;
+	if (holds(dir, "adapter_config.json"))
 		vn_fail(err, VN_ERR_NOTFOUND,
 		        "%s: an adapter (PEFT), not a model: merge it into its base in Python: "
 		        "model.merge_and_unload().save_pretrained('DIR')",
 		        dir);
+	else if (holds(dir, "model_index.json"))
+		vn_fail(
+			err, VN_ERR_NOTFOUND,
+			"%s: a pipeline of diffusers, which the reference does not run; PyTorch does: vernier help any-model.md",
+			dir);
 	else if (n > 0)
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
 		        file[0]->d_name);
+	else if ((models = find_below(dir, 3, &left, below)))
+		vn_fail(err, VN_ERR_NOTFOUND,
+		        models > 1 ? "%s: no config.json in this directory; several models lie below it, for example %s"
+		                   : "%s: no config.json in this directory; is the model %s?",
+		        dir, below);
 	else if (i == sizeof weights / sizeof *weights)
 		vn_fail(err, VN_ERR_NOTFOUND,
 		        "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
-	else if (vn_other_format(path, true, err))
-		vn_context(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of these weights; then", dir);
-	else
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of %s", dir, weights[i]);
+	else {
+		char *path = vn_alloc_check(vn_text_new("%s/%s", dir, weights[i]));
+		if (vn_other_format(path, true, err))
+			vn_context(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of these weights; then",
+			           dir);
+		else
+			vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of %s", dir, weights[i]);
+		free(path);
+	}
 	for (int k = 0; k < n; k++)
 		free(file[k]);
-	free(path);
 	return VN_ERR_NOTFOUND;
 }
 

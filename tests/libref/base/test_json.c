@@ -23,6 +23,8 @@ enum { STEP = 3 };
 enum { STEP = 1 };
 #endif
 
+static size_t asked; /* bytes of all allocations, with malloc's own */
+
 static long left;   /* the allocation that fails, counted from 1; 0: none */
 static bool sticky; /* and all behind it */
 static bool fired;
@@ -42,6 +44,7 @@ void *__wrap_malloc(size_t n)
 	else if (now && !sticky)
 		left = 0;
 	fired |= now;
+	asked += n < 24 ? 32 : (n + 8 + 15) / 16 * 16;
 	return now ? NULL : __real_malloc(n);
 }
 
@@ -324,6 +327,61 @@ static void a_list_is_read_an_element_at_a_time(void)
 	}
 }
 
+/* The text of a list of n copies of a value. */
+static char *make_list(const char *value, size_t n, size_t *bytes)
+{
+	const size_t one = strlen(value) + 1;
+	char        *text = malloc(n * one + 2);
+
+	text[0] = '[';
+	for (size_t i = 0; i < n; i++) {
+		memcpy(text + 1 + i * one, value, one - 1);
+		text[(i + 1) * one] = ',';
+	}
+	text[ *bytes = n * one] = ']';
+	++*bytes;
+	return text;
+}
+
+static void a_tree_beyond_its_bound_is_not_loaded(void)
+{
+	static const char *const value[] = { "{}", "[]", "\"\"", "1", "\"\\\"],[\"", "{\"a\":1}", "[\"a\",\"b\"]" };
+	enum { FEW = 1000 };
+
+	for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
+		size_t       bytes;
+		char        *few = make_list(value[i], FEW, &bytes);
+		json_error_t why;
+		asked = 0;
+		json_t      *j = vn_json_load(few, bytes, 0, &why);
+		const size_t each = asked / FEW;
+		CU_ASSERT_EQUAL(json_array_size(j), FEW);
+		CU_ASSERT_TRUE(each > 0);
+		json_decref(j);
+		free(few);
+		char *many = make_list(value[i], VN_JSON_MOST / each, &bytes);
+		asked = 0;
+		CU_ASSERT_PTR_NULL(vn_json_load(many, bytes, 0, &why));
+		CU_ASSERT_EQUAL(asked, 0);
+		CU_ASSERT_STRING_EQUAL(why.text, "its values would take more than 1 GiB of memory");
+		free(many);
+	}
+}
+
+static void what_stands_behind_a_value_does_not_count(void)
+{
+	size_t          bytes;
+	char           *many = make_list("{}", VN_JSON_MOST / 128, &bytes);
+	vn_json_members m = { .text = many, .bytes = bytes };
+	json_error_t    why;
+	json_t         *one;
+	bool            begun = false;
+
+	CU_ASSERT_TRUE(vn_json_element(&m, &begun, &one, &why));
+	json_decref(one);
+	free(many);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -336,6 +394,8 @@ int main(void)
 		TEST(what_was_lost_before_is_not_written_later),
 		TEST(what_fails_is_noted_and_counts_from_a_mark),
 		TEST(a_list_is_read_an_element_at_a_time),
+		TEST(a_tree_beyond_its_bound_is_not_loaded),
+		TEST(what_stands_behind_a_value_does_not_count),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("json", tests);

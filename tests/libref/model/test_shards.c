@@ -141,7 +141,7 @@ static void a_missing_shard_is_named(void)
 	two_files(d);
 	index_of(d, GOOD);
 	remove(toy_path(d, "2.safetensors"));
-	REFUSED(d, VN_ERR_NOTFOUND, "index.json", "2.safetensors", "No such file");
+	REFUSED(d, VN_ERR_NOTFOUND, "index.json", "2.safetensors", "is not there");
 	toy_remove(d);
 }
 
