@@ -215,6 +215,8 @@ static bool run_experts(const vn_node *n, const vn_args *a, const vn_experiment 
 	                                                      .c = &n->c,
 	                                                      .x = e,
 	                                                      .policy = a->policy,
+	                                                      .past = a->past,
+	                                                      .begins = a->begins,
 	                                                      .threads = a->threads });
 }
 
@@ -408,8 +410,10 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	vn_policy            policy = a->policy;
 	bool                 ok = true;
 
-	if (VN_REAL == 32 && (n->op == VN_OP_TOP_K || n->op == VN_OP_ROUTE))
-		policy.storage = VN_F32; /* models keep this bias apart */
+	if (VN_REAL == 32 && (n->op == VN_OP_TOP_K || n->op == VN_OP_ROUTE)) /* models keep this bias apart */
+		policy.storage = VN_F32;
+	if (VN_REAL == 32 && e && vn_op_get(n->op)->is_norm && e->norm.wide_weight)
+		policy.storage = VN_F32;
 	few.threads = is_small(n, args, row) ? 1 : args->threads;
 	for (int k = stored; k < VN_MAX_W; k++)
 		ok = ok && (!a->w[k] || (v[k] = load_vector(a->w[k], policy, (size_t)width)));

@@ -31,6 +31,8 @@ static void find_keys_of_call(const REAL(vn_attend) * a, int64_t query, int64_t 
 	find_call(a, query, &first, &end);
 	if (B)
 		*to = (p / B + 1) * B < end ? (p / B + 1) * B : end;
+	if (*to < X(a).prefix)
+		*to = X(a).prefix < end ? X(a).prefix : end;
 	if (X(a).window_of && W)
 		*from = (X(a).window_of == 1 ? first + 1 : end) - W;
 	if (first >= X(a).unseen && *from < X(a).unseen)
@@ -48,7 +50,7 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
-	if (a->x && (X(a).blocks || X(a).window_of || X(a).unseen || X(a).stale))
+	if (a->x && (X(a).blocks || X(a).prefix || X(a).window_of || X(a).unseen || X(a).stale))
 		find_keys_of_call(a, query, from, to);
 	if (*from < ATTN(a).first)
 		*from = p < ATTN(a).first ? p : ATTN(a).first;
@@ -78,7 +80,7 @@ static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int
 		if (first >= behind && X(a).blind)
 			s[j] = X(a).blind == 1 ? 0.0 : (double)NAN;
 		else if (X(a).leak && (j < first || j >= behind))
-			s[j] = X(a).leak == 1 ? 0.0 : s[j] + 1.0;
+			s[j] = X(a).leak == 1 ? 0.0 : X(a).leak == 2 ? s[j] + 1.0 : -ATTN(a).cap;
 		else if (!X(a).leak && (j >= behind || (j < first && j >= X(a).sinks)))
 			s[j] = -(double)INFINITY; /* keys after the tokens are visible, or keys before the window; these are not */
 }

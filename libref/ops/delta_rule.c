@@ -18,6 +18,25 @@
 
 enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cache */
 
+/* The tokens of the first of several calls that were joined; or all. */
+static int64_t first_call(const REAL(vn_delta) * a)
+{
+	int64_t n = 0;
+
+	while (n < a->tokens && vn_call_row(a->past, a->begins, n) == 0)
+		n++;
+	return n;
+}
+
+/* The token that is applied to the state in turn `turn`: less than 0 before the call's tokens,
+ * which make results, and T or more behind them. */
+static int64_t token_of(int kept, int64_t turn, int64_t T, int64_t before)
+{
+	if (turn >= T)
+		return T - 1;
+	return turn >= 0 ? turn : kept == VN_KEPT_FORMER ? turn + before : 0;
+}
+
 /* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays
  * without being updated, for an experiment. */
 VN_CLONES
@@ -39,9 +58,17 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		for (int64_t c = 0; c < COLS; c++)
 			s[i * COLS + c] = c < n ? (double)a->state[at_state + i * dv + c] : 0.0;
 
-	const int64_t last = a->tokens - 1, end = a->tokens + (kept == VN_KEPT_AGAIN && a->tokens > 0);
-	for (int64_t turn = 0; turn < end; turn++) {
-		const int64_t t = turn < last ? turn : last;
+	const int64_t T = a->tokens,
+				  leading = T == 0 || a->past         ? 0
+	                        : kept == VN_KEPT_FORMER  ? first_call(a)
+	                        : kept == VN_KEPT_PADDING ? VN_PADDING_TOKENS
+	                                                  : 0,
+				  trailing = T == 0                   ? 0
+	                         : kept == VN_KEPT_AGAIN  ? 1
+	                         : kept == VN_KEPT_DRAFTS ? 2
+	                                                  : 0;
+	for (int64_t turn = -leading; turn < T + trailing; turn++) {
+		const int64_t t = token_of(kept, turn, T, leading);
 		const real   *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
 		const real   *v = a->v + t * nv * dv + at_value;                                 /* (n) */
 		const double  g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
@@ -77,7 +104,7 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 				s[i * COLS + c] = late * (old + new);
 				o[c] += (double)q[i] * (late * (old + update * new));
 			}
-		for (int64_t c = 0; turn < a->tokens && c < n; c++)
+		for (int64_t c = 0; turn == t && c < n; c++)
 			y[t * nv * dv + at_value + c] = (real)(a->scale * o[c]);
 	}
 	for (int64_t i = 0; i < dk && !(kept == VN_KEPT_FIRST && a->past > 0); i++)

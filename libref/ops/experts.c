@@ -85,6 +85,38 @@ static bool run_expert(const REAL(vn_experts_in) * a, expert_room *r, int64_t e,
 	return a->product(a->context, VN_EXPERT_DOWN, e, r->gate, n, r->out);
 }
 
+/* How many tokens an expert takes of the call that begins in row t. */
+static int64_t takes_of(const REAL(vn_experts_in) * a, int64_t t)
+{
+	const int64_t capacity = a->x ? a->x->experts.capacity : 0, E = a->c->experts.experts;
+	int64_t       end = t + 1;
+
+	while (capacity < 0 && end < a->T && vn_call_row(a->past, a->begins, end) != end)
+		end++;
+	return capacity < 0 ? ((end - t) * a->k + E - 1) / E : capacity ? capacity : a->T * a->k;
+}
+
+/* Fills r->x and r->pair with the rows that expert e takes; returns how many. Others become 0. */
+static int64_t gather(const REAL(vn_experts_in) * a, expert_room *r, int64_t e, real *y)
+{
+	int64_t n = 0, left = takes_of(a, 0);
+
+	for (int64_t i = 0; i < a->T * a->k; i++) {
+		const int64_t t = i / a->k;
+		if (t && i % a->k == 0 && vn_call_row(a->past, a->begins, t) == t)
+			left = takes_of(a, t);
+		if (a->ids[i] != (real)e)
+			continue;
+		if (left-- <= 0) {
+			memset(y + i * a->D, 0, (size_t)a->D * sizeof *y);
+			continue;
+		}
+		memcpy(r->x + n * a->D, a->rows + t * a->D, (size_t)a->D * sizeof *r->x);
+		r->pair[n++] = i;
+	}
+	return n;
+}
+
 bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a)
 {
 	const int64_t all = a->T * a->k, E = a->c->experts.experts, moved = a->x ? a->x->experts.moved : 0;
@@ -103,12 +135,7 @@ bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a)
 	}
 	good = good && room_create(&r, most, a->D, a->F);
 	for (int64_t e = 0; good && e < E; e++) {
-		int64_t n = 0;
-		for (int64_t i = 0; count[e] && i < all; i++)
-			if (a->ids[i] == (real)e) {
-				memcpy(r.x + n * a->D, a->rows + i / a->k * a->D, (size_t)a->D * sizeof *r.x);
-				r.pair[n++] = i;
-			}
+		const int64_t n = count[e] ? gather(a, &r, e, y) : 0;
 		good = !n || run_expert(a, &r, (e + moved + E) % E, n);
 		for (int64_t i = 0; good && i < n; i++)
 			memcpy(y + r.pair[i] * a->D, r.out + i * a->D, (size_t)a->D * sizeof *y);

@@ -242,8 +242,8 @@ void REAL(vn_route)(real *y, const real *const in[3], int64_t T, int64_t k, cons
  *   y[t,s] = down_i (f(gate_i x[t]) * up_i x[t]), i = ids[t,s]; 0 if there is no expert i
  * with a limit:  f(min(gate_i x[t], limit)) * (clip(up_i x[t], -limit, limit) + shift)
  * product: y (n,M) of x (n,N) and the weights of one kind of an expert, as of VN_OP_LINEAR; false:
- * no memory. gate x, up x and f(gate) up are rounded to the storage format. Returns false without
- * memory. */
+ * no memory. gate x, up x and f(gate) up are rounded to the storage format. Experiments: past,
+ * begins: of vn_call_row; a capacity is of each call. Returns false without memory. */
 typedef struct REAL(vn_experts_in) {
 	const real *rows, *ids;
 	int64_t     T, k, D, F;
@@ -252,6 +252,8 @@ typedef struct REAL(vn_experts_in) {
 	const vn_consts     *c;
 	const vn_experiment *x; /* NULL: as usual */
 	vn_policy            policy;
+	int64_t              past;
+	const int64_t       *begins;
 	int                  threads;
 } REAL(vn_experts_in);
 bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a);

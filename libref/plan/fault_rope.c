@@ -116,16 +116,17 @@ int vn_fault_keys_per_query(const vn_plan *p, const vn_node *n)
 	return vn_fault_point(p, n) == VN_POINT_K_PROJ && each >= 4 && each % 2 == 0 && each != keys->size[2] ? each : 0;
 }
 
-/* The file has neighbouring pairs of its own heads, which a converter takes for more heads. */
+/* The file has neighbouring pairs of its own heads, which a converter takes for more heads; or (x)
+ * a converter made neighbouring pairs for more heads, which are read as those of its own. */
 vn_status vn_make_permuted_as_queries(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int        K = f->plan->value[f->plan->node[node].out[0]].size[2];
 	const int        each = vn_fault_keys_per_query(f->plan, &f->plan->node[node]);
-	const vn_arrange neighbours = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = K / 2, .period = K },
-					 halves = { VN_ARRANGE_TRANSPOSED, .a = each / 2, .b = 2, .period = each };
+	const int        first = r->x != 0 ? each : K, then = r->x != 0 ? K : each;
+	const vn_arrange neighbours = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = first / 2, .period = first },
+					 halves = { VN_ARRANGE_TRANSPOSED, .a = then / 2, .b = 2, .period = then };
 	const vn_status st = vn_fault_arrange_outputs(f, node, &neighbours, err);
 
-	(void)r;
 	return st ? st : vn_fault_arrange_outputs(f, node, &halves, err);
 }
 

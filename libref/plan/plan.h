@@ -172,14 +172,19 @@ typedef enum vn_delta_form {
 } vn_delta_form;
 /* What a call of the delta rule leaves as its state, in the order of the enum: the usual one; of a
  * call of several tokens, its transpose; after the first call, that which it found; that with its
- * last token applied twice. */
+ * last token applied twice; or three times. The last two: what the first call finds in place of an
+ * empty state: what its own tokens leave; its first token, applied VN_PADDING_TOKENS times. */
 typedef enum vn_kept_state {
 	VN_KEPT_USUAL,
 	VN_KEPT_TURNED,
 	VN_KEPT_FIRST,
 	VN_KEPT_AGAIN,
+	VN_KEPT_DRAFTS,
+	VN_KEPT_FORMER,
+	VN_KEPT_PADDING,
 	VN_N_KEPT_STATES
 } vn_kept_state;
+enum { VN_PADDING_TOKENS = 8 };
 
 /* VN_OP_ROUTE, in the order of the enum: the usual weights; the softmax of the chosen logits alone;
  * the softmax of the chosen probabilities; sigmoids of the chosen logits; none for the last of
@@ -311,7 +316,7 @@ typedef union vn_consts {
  * bit for bit; vn_node_experiment is NULL. A fault (fault.h) changes the formula. A replay sets how
  * another correct implementation rounds it, or in which order it computes
  * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse`,
- * `parts`, `sum_f32`, `chunked` and `drawn`, which the reference engine computes. */
+ * `parts`, `sum_f32`, `wide_weight`, `chunked` and `drawn`, which the reference engine computes. */
 typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -321,6 +326,7 @@ typedef union vn_experiment {
 		int keep_mean;   /* layer_norm: 1: the mean is not subtracted */
 		int sum_f16;     /* 1: the sum of squares is rounded to float16 */
 		int sum_f32;     /* 1: to float32, in which it may overflow */
+		int wide_weight; /* 1: the weight is not rounded to the storage format */
 		/* rms_norm: 1: the normalised input is rounded to float16 before the product with the
 		 * weight */
 		int first_f16;
@@ -356,10 +362,11 @@ typedef union vn_experiment {
 		int ahead;     /* causal: key j is visible to query i when j <= i + ahead */
 		int blind;     /* a query that sees no key: 0: context 0; 1: all keys equally; 2: NaN */
 		int head_map;  /* vn_head_map */
-		int leak;      /* a hidden key is seen: 1: with score 0; 2: with 1 added to its score */
+		int leak;      /* a hidden key is seen: 1: with score 0; 2: with 1 added to its score; 3: with minus the cap */
 		int padding;   /* additional keys with score 0 and value 0 */
 		int from_zero; /* 1: for the mask, every call counts queries from position 0 */
 		int blocks;    /* causal: a query also sees the rest of its block of this size; 0: not */
+		int prefix;    /* causal: every query also sees this many first keys of its call's; 0: not */
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
 		int unseen;      /* calls after the first do not see this many first keys */
@@ -411,8 +418,10 @@ typedef union vn_experiment {
 		int form; /* vn_route_form */
 	} route;
 	struct {
-		int form;     /* vn_expert_form */
-		int moved;    /* expert e has the weights of expert e + moved, modulo their number */
+		int form;  /* vn_expert_form */
+		int moved; /* expert e has the weights of expert e + moved, modulo their number */
+		/* not 0: an expert takes the first so many tokens of a call; -1: its share, rounded up */
+		int capacity;
 		int rounding; /* vn_rounding_format of f(gate) before the product with up */
 	} experts;
 	struct {

@@ -31,8 +31,9 @@ vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err)
 {
 	char hint[VN_POINT_HINT];
 
-	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s; vernier points MODEL lists them",
-	               glob, vn_point_hint(glob, value_name, p, p->n_values, hint));
+	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s%s; vernier points MODEL lists them",
+	               glob, strchr(glob, ',') ? ": give --points once for each" : "",
+	               vn_point_hint(glob, value_name, p, p->n_values, hint));
 }
 
 vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, const int layers[2], bool *want,

@@ -95,25 +95,28 @@ static void every_token_goes_through_its_experts_and_no_others(void)
 	void     *raw[3 * E];
 
 	for (int i = 0; i < T * K; i++)
-		ids[i] = (i * 7 + i / K) % E;
-	ids[4] = E; /* no expert's */
+		ids[i] = i < 9 ? 1 : (i * 7 + i / K) % E; /* of one, more than its share */
+	ids[4] = E;                                   /* no expert's */
 	ids[8] = -1;
 	for (int i = 0; i < 3 * E; i++)
 		t[i] = stored(w + i * F * D, VN_F16, 2, i < 2 * E ? F : D, i < 2 * E ? D : F, (size_t)i % 2, &raw[i]);
 	for (int pi = 0; pi < N_POLICIES; pi++)
 		for (int form = 0; form < VN_N_EXPERT_FORMS; form++)
-			for (int moved = -1; moved < 2; moved++) {
+			for (int k = 0; k < 15; k++) {
+				const int     moved = k / 5 - 1, capacity = k % 5 - 1;
 				void         *rows = widened(x, T * D, policies[pi]), *chosen = widened(ids, T * K, policies[pi]);
 				const vn_node n = { .op = VN_OP_EXPERTS,
 					                .c.experts = { .experts = E, .act = VN_SILU },
-					                .x.experts = { .form = form, .moved = moved } };
+					                .x.experts = { .form = form, .moved = moved, .capacity = capacity } };
+				const int     takes = capacity < 0 ? (T * K + E - 1) / E : capacity ? capacity : T * K;
+				int           taken[E] = { 0 };
 				const vn_args a = { .policy = policies[pi],
 					                .threads = 2,
 					                .tokens = T,
 					                .in = { rows, chosen },
 					                .w = { t, t + E, t + 2 * E } };
 				for (int i = 0; i < T * K; i++) {
-					const bool    is = ids[i] >= 0 && ids[i] < E;
+					const bool    is = ids[i] >= 0 && ids[i] < E && taken[(int)ids[i]]++ < takes;
 					const int     e = is ? ((int)ids[i] + moved + E) % E : 0;
 					const double *gate = w + e * F * D, *up = gate + E * F * D, *down = up + E * F * D;
 					double        z[2 * F];
@@ -131,6 +134,38 @@ static void every_token_goes_through_its_experts_and_no_others(void)
 	for (int i = 0; i < 3 * E; i++)
 		free(raw[i]);
 	free(w), free(x);
+}
+
+/* Calls of 2, 1 and 3 tokens after 4 others, joined: both experts add 1 and take, of each call, one
+ * token, or their share (the first token of two, two of three). */
+static void a_capacity_is_of_each_of_the_calls_that_were_joined(void)
+{
+	enum { ROWS = 6 };
+	const double    one = 1, x[ROWS] = { 0 }, ids[ROWS] = { 0, 0, 0, 0, 0, 0 };
+	const double    want[][ROWS] = { { 1, 0, 1, 1, 0, 0 }, { 1, 0, 1, 1, 1, 0 } };
+	const int64_t   begins[ROWS] = { -1, -1, 6, 7, 7, 7 };
+	void           *raw[2];
+	const vn_tensor t = stored(&one, VN_F32, 2, 1, 1, 0, &raw[0]), b = stored(&one, VN_F32, 1, 1, 0, 0, &raw[1]);
+	const vn_tensor two[] = { t, t }, bias[] = { b, b };
+
+	for (int k = 0; k < 2; k++)
+		for (int pi = 0; pi < 2; pi++) {
+			void         *rows = widened(x, ROWS, policies[pi]), *chosen = widened(ids, ROWS, policies[pi]);
+			const vn_node n = { .op = VN_OP_EXPERTS,
+				                .c.experts = { .experts = 2, .act = VN_SILU },
+				                .x.experts.capacity = k ? -1 : 1 };
+			const vn_args a = { .policy = policies[pi],
+				                .threads = 1,
+				                .past = 4,
+				                .tokens = ROWS,
+				                .begins = begins,
+				                .in = { rows, chosen },
+				                .w = { two, two, two, NULL, NULL, bias } };
+			double       *y = eval(&n, &a, 1, 1);
+			check(y, want[k], ROWS, 0);
+			free(rows), free(chosen), free(y);
+		}
+	free(raw[0]), free(raw[1]);
 }
 
 /* One expert of D 1, F 2: gate 9 x + 1 and x, up -20 x and x + 2, down (1, 0.5) and bias 3. */
@@ -256,6 +291,7 @@ static void a_norm_is_as_wide_as_its_weight(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(a_capacity_is_of_each_of_the_calls_that_were_joined),
 		TEST(gate_and_up_have_biases_a_limit_and_a_shift),
 		TEST(a_sink_takes_its_share_and_has_no_value),
 		TEST(top_k_has_the_largest_first_and_of_equal_ones_the_first),
