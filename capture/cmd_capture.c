@@ -208,6 +208,8 @@ static bool is_engine(const char *word)
 /* Checks the options against each other. */
 static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
+	if (argc - optind == 1 && is_engine(argv[optind]) && !o->model)
+		return vn_fail(err, VN_ERR_USAGE, "the model is missing: vernier capture %s MODEL ...", argv[optind]);
 	if (argc - optind == 1 && !is_engine(argv[optind]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s' ...",
 		               argv[optind]);
@@ -221,8 +223,8 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "unexpected '%s': the ids of a list are one argument: --ids 1,2,3",
 		               argv[optind + 2]);
 	if (argc - optind > 2)
-		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'",
-		               argv[optind + 2]);
+		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'%s",
+		               argv[optind + 2], o->source.text ? "" : " (a prompt: --prompt TEXT, in quotes)");
 	o->engine = argv[optind];
 	o->model = o->model ? o->model : argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;

@@ -105,11 +105,17 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 		        folder || !*line ? "" : " shows both");
 		return;
 	}
-	vn_nearest_start(&near, bare);
+	/* "layer1/q_rope", as HDF5's tools write it */
+	char dotted[VN_NEAREST_MAX];
+	bare = strncmp(name, "step.", 5) == 0 ? bare : name;
+	snprintf(dotted, sizeof dotted, "%s", bare);
+	for (char *slash = dotted; (slash = strchr(slash, '/'));)
+		*slash = '.';
+	vn_nearest_start(&near, dotted);
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const char *own = vn_recording_entry(r, i)->name, *dot = strchr(own, '.');
 		vn_nearest_try(&near, own);
-		if (dot && strcmp(dot + 1, bare) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
+		if (dot && strcmp(dot + 1, dotted) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
 			vn_nearest_settle(&near, own);
 	}
 	const char *found = vn_nearest_found(&near);

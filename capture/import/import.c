@@ -66,8 +66,23 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	return st;
 }
 
+/* Is each array a weight or a bias? Then it is a model, of GGUF, too. */
+static bool holds_weights(const vn_dump *d)
+{
+	for (int k = 0; k < d->n; k++)
+		if (!vn_text_ends(d->array[k].name, ".weight") && !vn_text_ends(d->array[k].name, ".bias"))
+			return false;
+	return d->n > 0;
+}
+
 static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
+	if (!o->dry && !o->n_names && o->unmapped == VN_UNMAPPED_REFUSED && holds_weights(d))
+		return vn_fail(
+			err, VN_ERR_USAGE,
+			"%s: seems to hold weights (first: %s), not what a run computes: vernier capture ref MODEL records a "
+			"run (--names or --unmapped keep import what is called so all the same)",
+			d->path, d->array[0].name);
 	if (o->ids || o->ids_from || (o->like && !d->n_ids))
 		return take_ids(o, d, err);
 	if (o->positions)
@@ -76,11 +91,6 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 		d->step[k].rows = -1; /* not known */
 	if (d->n_ids || o->dry)
 		return VN_OK;
-	if (d->n && vn_text_ends(d->array[0].name, ".weight"))
-		return vn_fail(
-			err, VN_ERR_USAGE,
-			"%s: seems to hold weights (first: %s), not what a run computes: vernier capture ref MODEL records a run",
-			d->path, d->array[0].name);
 	return vn_fail(err, VN_ERR_USAGE,
 	               "%s: does not record the tokens: give --ids LIST, --ids-from REC, or --like REC, by whose "
 	               "numbers the names are found too",

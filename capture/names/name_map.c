@@ -26,11 +26,12 @@ static vn_status allow_collected(const vn_name_map_job *j, vn_status st)
 
 /* ---- which rule ------------------------------------------------------------------------- */
 
+/* The family of either recording: an engine of its own names its class ("TransformerDecoder"). */
 static bool in_family(const vn_name_map_job *j, const char *family)
 {
 	const vn_recording *like = j->use->like->recording;
 	const char         *mine = vn_recording_family(j->r), *theirs = like ? vn_recording_family(like) : NULL;
-	return !family || (mine && vn_glob_match(family, mine)) || (!mine && theirs && vn_glob_match(family, theirs));
+	return !family || (mine && vn_glob_match(family, mine)) || (theirs && vn_glob_match(family, theirs));
 }
 
 static bool has_all(const vn_name_map_job *j, const vn_name_map_rule *k, const vn_entry *e)
@@ -75,8 +76,8 @@ static void choose_rules(vn_name_map_job *j)
 		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
 			const vn_name_map_rule *rule = &j->m->rule[k];
 			if (vn_name_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) &&
-			    in_family(j, rule->family) && in_range(rule, j->n[i]) && is_in_model(j, k, j->n[i], e->step) &&
-			    has_all(j, rule, e))
+			    in_family(j, rule->family) && in_range(rule, j->n[i]) &&
+			    (rule->each || is_in_model(j, k, j->n[i], e->step)) && has_all(j, rule, e))
 				j->rule[i] = k;
 		}
 	}
@@ -239,7 +240,7 @@ static vn_status collect_outcomes(vn_name_map_job *j)
 			continue;
 		}
 		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
-			if (!in_range(rule, n))
+			if (!in_range(rule, n) || (rule->each && !is_in_model(j, k, n, vn_recording_entry(j->r, i)->step)))
 				continue;
 			if (rule->either[0])
 				st = add_outcome(j, i, n, -1, rule->either[j->chosen[k]]);

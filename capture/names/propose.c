@@ -151,7 +151,8 @@ static const char *evidence_text(const vn_proposed_rule *r, char text[160])
 	int n = 0;
 	if (r->by_shape)
 		return snprintf(text, 160, "by its shape alone"), text;
-	n += snprintf(text, 160, "%d of %d confirmed", r->confirmed, r->n);
+	n += snprintf(text, 160, "%s%d of %d confirmed", r->by_words ? "by the words of the name, " : "", r->confirmed,
+	              r->n);
 	if (r->confirmed)
 		n += snprintf(text + n, (size_t)(160 - n), ", distance %.1g, the next %.1g", r->worst < 0 ? 0 : r->worst,
 		              r->next);
@@ -172,6 +173,8 @@ static void write_rule(FILE *to, const vn_proposed_rule *r)
 		vn_say(to, "%s\"%s\"%s", i ? ", " : "parts: [", r->parts[i], i == r->n_parts - 1 ? "], " : "");
 	if (r->n_parts)
 		vn_say(to, "along: %s, ", r->along);
+	if (r->stacked)
+		vn_say(to, "each: layer%s, ", r->beyond ? ", in_model: true" : "");
 	if (*r->axes)
 		vn_say(to, "axes: \"%s\"%s }  # %s\n", r->axes,
 		       r->copy       ? ", copy: true"
@@ -280,7 +283,7 @@ static vn_status measure_all(vn_proposer *j)
 static void set_names(const vn_proposer *j, const vn_chosen_rule *c, vn_proposed_rule *to)
 {
 	const vn_name_family *f = &j->family[c->family];
-	const int             layer = f->member[0].n >= 0 ? -2 : c->e.to.add;
+	const int             layer = f->member[0].n >= 0 || c->stack ? -2 : c->e.to.add;
 	char                  name[2 * VN_NAME_MAX];
 	snprintf(to->from, sizeof to->from, "%s", f->from);
 	if (c->ignored)
@@ -323,10 +326,13 @@ static void write_rules(vn_proposer *j)
 		to->copy = c->copy && !c->other_layout;
 		to->fallback = c->other_layout;
 		to->by_shape = c->by_shape;
+		to->by_words = c->by_words;
 		to->confirmed = c->e.count[VN_MEMBER_CONFIRMED];
 		to->likely = c->e.count[VN_MEMBER_LIKELY];
 		to->against = c->e.count[VN_MEMBER_AGAINST];
-		to->n = c->ignored ? 1 : j->family[c->family].n - c->e.count[VN_MEMBER_OUT];
+		to->n = c->ignored ? 1 : (c->stack ? c->stack : j->family[c->family].n) - c->e.count[VN_MEMBER_OUT];
+		to->stacked = c->stack > 0;
+		to->beyond = c->e.count[VN_MEMBER_OUT] > 0;
 		to->worst = c->e.worst;
 		to->next = c->e.next;
 		to->order = order_of(j, c);
@@ -389,10 +395,12 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 		vn_propose_make_rules(&j);
 		vn_propose_split_outside(&j);
 		vn_propose_split_families(&j);
+		vn_propose_by_words(&j);
 		match_rest(&j);
 		match_shapes(&j);
 		vn_propose_report_members(&j);
-		if (!(st = vn_propose_report_steps(&j)) && !(st = vn_propose_report_reordered(&j))) {
+		if (!(st = vn_propose_stacked(&j)) && !(st = vn_propose_report_steps(&j)) &&
+		    !(st = vn_propose_report_reordered(&j))) {
 			write_rules(&j);
 			list_rest(&j);
 		}

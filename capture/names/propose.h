@@ -28,7 +28,10 @@ typedef struct vn_proposed_rule {
 	char   axes[64];
 	bool   copy;     /* a second tensor with the numbers of another rule's */
 	bool   fallback; /* such a copy in another layout */
+	bool   stacked;  /* one tensor with an axis of layers */
+	bool   beyond;   /* it has an index more than there are layers */
 	bool   by_shape; /* no number confirms it: it alone has the shape of the checkpoint */
+	bool   by_words; /* no number confirms it: its name says which checkpoint it is */
 	/* of the tensors (n): nearest to their checkpoint by a margin; the same, but at a distance that
 	 * a fault or another tensor could have; nearer to another checkpoint */
 	int    n, confirmed, likely, against;

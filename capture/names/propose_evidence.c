@@ -52,6 +52,15 @@ const vn_near *vn_propose_nearest_other(const vn_proposer *j, const vn_tensor_na
 	return NULL;
 }
 
+vn_member_verdict vn_propose_verdict(double own, double other)
+{
+	if (own <= VN_NEAR_PLACE && own * VN_NEAR_MARGIN <= other)
+		return VN_MEMBER_CONFIRMED;
+	if (other <= VN_NEAR_PLACE && other * VN_NEAR_MARGIN <= own)
+		return VN_MEMBER_AGAINST;
+	return own <= VN_NEAR_PERHAPS && own * VN_NEAR_TWICE <= other ? VN_MEMBER_LIKELY : VN_MEMBER_SILENT;
+}
+
 vn_member_verdict vn_propose_judge_member(const vn_proposer *j, const vn_member *m, vn_target to, double *own,
                                           double *other)
 {
@@ -62,11 +71,7 @@ vn_member_verdict vn_propose_judge_member(const vn_proposer *j, const vn_member 
 	const vn_near *near = vn_propose_nearest_other(j, x, place);
 	*own = vn_propose_distance_from(j, x, place, NULL);
 	*other = near ? near->distance : 1;
-	if (*own <= VN_NEAR_PLACE && *own * VN_NEAR_MARGIN <= *other)
-		return VN_MEMBER_CONFIRMED;
-	if (*other <= VN_NEAR_PLACE && *other * VN_NEAR_MARGIN <= *own)
-		return VN_MEMBER_AGAINST;
-	return *own <= VN_NEAR_PERHAPS && *own * VN_NEAR_TWICE <= *other ? VN_MEMBER_LIKELY : VN_MEMBER_SILENT;
+	return vn_propose_verdict(*own, *other);
 }
 
 static bool has_name(const vn_proposer *j, const vn_member *m, int place)
@@ -90,6 +95,7 @@ vn_evidence vn_propose_weigh(const vn_proposer *j, const vn_name_family *f, vn_t
 		e.taste += has_name(j, &f->member[i], place) ? 8 : 0;
 	}
 	const unsigned is = vn_point_words(to.point);
+	e.taste += vn_words_say(f->words, to.point, f->member[0].n >= 0) ? 4 : 0;
 	e.taste -= 4 * (((f->words ^ is) & VN_SAYS_CACHE) != 0) + 2 * (((f->words ^ is) & VN_SAYS_IN) != 0);
 	e.taste -= f->member[0].n < 0 && to.add >= 0; /* a single name is rather a checkpoint outside the layers */
 	return e;

@@ -9,8 +9,18 @@ enum {
 	VN_SAMPLES = 512,    /* numbers of a tensor that are compared */
 	VN_FEW_SAMPLES = 16, /* with fewer, chance can bring two tensors together */
 	VN_NEAREST = 16,     /* places remembered for each tensor, aliases included */
-	VN_FUSED = 6,        /* kinds of fused products (vn_fused) */
 };
+
+/* Kinds of fused products: the indices of vn_fused_of. As points they follow VN_N_POINTS. */
+typedef enum vn_fused_kind {
+	VN_FUSED_QKV,
+	VN_FUSED_KV,
+	VN_FUSED_GATE_UP,
+	VN_FUSED_UP_GATE,
+	VN_FUSED_QKVZ,
+	VN_FUSED_BA,
+	VN_FUSED
+} vn_fused_kind;
 
 /* Products that engines fuse, as in specs/names/fused.yaml, and in the other order. */
 typedef struct vn_fused {
@@ -82,8 +92,13 @@ typedef struct vn_tensor_name {
 vn_status vn_tensor_name_measure(const vn_spots *p, vn_recording *r, vn_tensor_name *x, vn_error *err);
 /* The layout of place kind k that a tensor of this shape has, as a dims string. */
 bool      vn_kind_layout(const vn_spot_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_DIMS]);
+/* A layout, in which the word "layer" is an axis of length `layers`: the part at this index. */
+typedef struct vn_stack_slice {
+	const char *layout;
+	int64_t     layers, index;
+} vn_stack_slice;
 /* Takes the sample of an entry of the dump in this layout. */
-vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, const char *layout, vn_tensor_sample *s,
+vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, vn_stack_slice in, vn_tensor_sample *s,
                          vn_error *err);
 double    vn_tensor_sample_distance(const vn_tensor_sample *a, const vn_tensor_sample *b);
 
@@ -114,22 +129,54 @@ vn_name_family *vn_families_of(const vn_tensor_name *named, int n, int *n_famili
 void            vn_name_glob(const char *name, char to[VN_NAME_MAX + 8]);
 void            vn_families_free(vn_name_family *family, int n);
 
-/* What a name says of its tensor. */
+/* What a name says of its tensor. OTHER: a word or a number without a meaning here. */
 enum {
-	VN_SAYS_Q = 1,
-	VN_SAYS_K = 2,
-	VN_SAYS_V = 4,
-	VN_SAYS_GATE = 8,
-	VN_SAYS_UP = 16,
-	VN_SAYS_DOWN = 32,
-	VN_SAYS_CACHE = 64,
-	VN_SAYS_IN = 128,
+	VN_SAYS_Q = 1 << 0,
+	VN_SAYS_K = 1 << 1,
+	VN_SAYS_V = 1 << 2,
+	VN_SAYS_GATE = 1 << 3,
+	VN_SAYS_UP = 1 << 4,
+	VN_SAYS_DOWN = 1 << 5,
+	VN_SAYS_CACHE = 1 << 6,
+	VN_SAYS_IN = 1 << 7,
+	VN_SAYS_NORM = 1 << 8,
+	VN_SAYS_ROPE = 1 << 9,
+	VN_SAYS_ATTN = 1 << 10,
+	VN_SAYS_MLP = 1 << 11,
+	VN_SAYS_O = 1 << 12,
+	VN_SAYS_OUT = 1 << 13,
+	VN_SAYS_EMBED = 1 << 14,
+	VN_SAYS_TOKEN = 1 << 15,
+	VN_SAYS_POSITION = 1 << 16,
+	VN_SAYS_LOGITS = 1 << 17,
+	VN_SAYS_FINAL = 1 << 18,
+	VN_SAYS_POST = 1 << 19,
+	VN_SAYS_PRE = 1 << 20,
+	VN_SAYS_PROBS = 1 << 21,
+	VN_SAYS_SCORES = 1 << 22,
+	VN_SAYS_CONTEXT = 1 << 23,
+	VN_SAYS_ACT = 1 << 24,
+	VN_SAYS_FC = 1 << 25,
+	VN_SAYS_PROJ = 1 << 26,
+	VN_SAYS_QKV = 1 << 27,
+	VN_SAYS_LAYER = 1 << 28,
+	VN_SAYS_FIRST = 1 << 29,
+	VN_SAYS_SECOND = 1 << 30,
 };
+#define VN_SAYS_OTHER (1u << 31)
 unsigned vn_name_words(const char *name);
 /* What is true of a place: the same bits. */
 unsigned vn_point_words(int point);
 /* Do the words of a name contradict the place? */
 bool     vn_words_contradict(unsigned name, int point);
+/* Do the words of a name say this point, which is in the layers or outside them? */
+bool     vn_words_say(unsigned words, int point, bool layers);
+/* The next point that they can say, in a model without the point `unless` (-1: in any). at: -1 to
+ * begin. */
+typedef struct vn_named_row {
+	int at, point, unless;
+} vn_named_row;
+bool vn_words_next(unsigned words, bool layers, vn_named_row *row);
 
 /* A tensor is at its place if it is at most VN_NEAR_PLACE from it, and VN_NEAR_MARGIN times as far
  * from every other. Six models of 2 to 6 layers (tests/parity/parity_like.py), run in bfloat16,
@@ -154,6 +201,12 @@ typedef struct vn_target {
 	int point, add;
 } vn_target;
 
+/* Distances from a place, and from the nearest of the others. */
+typedef struct vn_member_near {
+	double own, other;
+	int    nearest; /* that other place; -1: none */
+} vn_member_near;
+
 /* What the tensors of a family say of a target. */
 typedef struct vn_evidence {
 	vn_target to;
@@ -167,9 +220,10 @@ typedef struct vn_chosen_rule {
 	int         family;
 	vn_evidence e;
 	char        layout[VN_LAYOUT_DIMS];
-	bool        copy, by_shape;
+	bool        copy, by_shape, by_words;
 	bool        other_layout; /* a copy whose axes are in another order */
 	bool        ignored;      /* a name that no rule may take */
+	int         stack, kind;  /* length of the axis of layers in one tensor, 0: none; its vn_spot_kind */
 	int         outside;      /* 1 + the rule whose family it was split from; 0 */
 } vn_chosen_rule;
 
@@ -209,6 +263,7 @@ const vn_near    *vn_propose_nearest_other(const vn_proposer *j, const vn_tensor
 /* Also sets the distances from the target's place and from the nearest other. */
 vn_member_verdict vn_propose_judge_member(const vn_proposer *j, const vn_member *m, vn_target to, double *own,
                                           double *other);
+vn_member_verdict vn_propose_verdict(double own, double other);
 vn_evidence       vn_propose_weigh(const vn_proposer *j, const vn_name_family *f, vn_target to);
 /* The best of the targets that a tensor of the family is near to; sum is infinite: none.
  * *ambiguous: another has as many confirmed tensors. */
@@ -226,11 +281,21 @@ void              vn_propose_place_name(const vn_proposer *j, int place, char to
 bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused);
 /* Adds the rule and claims its places, unless another has them with other numbers. */
 void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c);
+/* Makes it rule `at`, the one of the family's tensors and of their places that are free. */
+void vn_propose_take_places(vn_proposer *j, const vn_chosen_rule *c, int at);
 void vn_propose_make_rules(vn_proposer *j);
 /* Gives members their own rules: of a family whose number is no layer's, and of a rule in whose
  * layers the reference has no such checkpoint. */
 void vn_propose_split_families(vn_proposer *j);
 void vn_propose_split_outside(vn_proposer *j);
+
+/* propose_named.c: gives names that say what they are their places in a run that ends wrong. */
+void vn_propose_by_words(vn_proposer *j);
+/* Is the last tensor that has a place, in the order of execution, far from it? */
+bool vn_propose_ends_wrong(const vn_proposer *j);
+
+/* propose_stacked.c: finds single tensors that hold a checkpoint of all layers. */
+vn_status vn_propose_stacked(vn_proposer *j);
 
 /* propose_report.c: reports tensors near to another place than their rule's, those with the numbers
  * of another step, and those whose numbers are in another order. */

@@ -11,12 +11,12 @@
 #include <string.h>
 
 const vn_fused vn_fused_of[VN_FUSED] = {
-	{ "qkv", 3, { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ } },
-	{ "kv", 2, { VN_POINT_K_PROJ, VN_POINT_V_PROJ } },
-	{ "gate_up", 2, { VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ } },
-	{ "up_gate", 2, { VN_POINT_UP_PROJ, VN_POINT_GATE_PROJ } },
-	{ "qkvz", 2, { VN_POINT_GDN_QKV, VN_POINT_GDN_Z } },
-	{ "ba", 2, { VN_POINT_GDN_B, VN_POINT_GDN_A } },
+	[VN_FUSED_QKV] = { "qkv", 3, { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ } },
+	[VN_FUSED_KV] = { "kv", 2, { VN_POINT_K_PROJ, VN_POINT_V_PROJ } },
+	[VN_FUSED_GATE_UP] = { "gate_up", 2, { VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ } },
+	[VN_FUSED_UP_GATE] = { "up_gate", 2, { VN_POINT_UP_PROJ, VN_POINT_GATE_PROJ } },
+	[VN_FUSED_QKVZ] = { "qkvz", 2, { VN_POINT_GDN_QKV, VN_POINT_GDN_Z } },
+	[VN_FUSED_BA] = { "ba", 2, { VN_POINT_GDN_B, VN_POINT_GDN_A } },
 };
 
 /* ---- samples ------------------------------------------------------------------------------- */
@@ -88,28 +88,33 @@ static vn_status read_elements(vn_recording *r, int entry, sampled_at *list, int
 	return st;
 }
 
-vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, const char *layout, vn_tensor_sample *s,
+vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, vn_stack_slice in, vn_tensor_sample *s,
                          vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	sampled_at      list[VN_SAMPLES];
 	vn_dims         d;
 	const char     *why;
-	int64_t         stride[VN_MAX_RANK], step = 1;
+	int64_t         stride[VN_MAX_RANK], step = 1, first = 0;
 
 	s->n = 0;
-	if (!vn_dims_parse(layout, &d, &why))
+	if (!vn_dims_parse(in.layout, &d, &why))
 		return VN_OK;
-	for (int i = d.n - 1; i >= 0; i--)
+	for (int i = d.n - 1; i >= 0; i--) {
+		if (in.layers && strcmp(d.atom[i].word, "layer") == 0) {
+			first = in.index * step;
+			step *= in.layers;
+		}
 		for (int a = 0; a < k->n_axes; a++)
 			if (strcmp(d.atom[i].word, k->axis[a].word) == 0) {
 				stride[a] = step;
 				step *= k->axis[a].size;
 			}
+	}
 	if (step != vn_shape_count(&e->shape))
 		return VN_OK;
 	for (int i = 0; i < k->n; i++) {
-		list[i] = (sampled_at) { 0, i };
+		list[i] = (sampled_at) { first, i };
 		for (int a = 0; a < k->n_axes; a++)
 			list[i].at += k->index[i * k->n_axes + a] * stride[a];
 	}
@@ -289,7 +294,7 @@ static vn_status add_fused(vn_spots *p, int which, int layer, const vn_step *can
 	char            name[VN_NAME_MAX];
 
 	snprintf(name, sizeof name, "layer%d.%s", layer, vn_point_get(VN_POINT_C_ATTN)->name);
-	if (which < 2 && vn_recording_find(p->like, cand->number, name) >= 0)
+	if ((which == VN_FUSED_QKV || which == VN_FUSED_KV) && vn_recording_find(p->like, cand->number, name) >= 0)
 		return VN_OK;
 	strcpy(k.axis[0].word, "token");
 	strcpy(k.axis[1].word, f->along);
@@ -441,7 +446,7 @@ vn_status vn_tensor_name_measure(const vn_spots *p, vn_recording *r, vn_tensor_n
 			continue;
 		const int n = vn_layouts(&e->shape, kind->axis, kind->n_axes, list);
 		for (int l = 0; l < n; l++) {
-			const vn_status st = vn_kind_sample(kind, r, x->entry, list[l], &s, err);
+			const vn_status st = vn_kind_sample(kind, r, x->entry, (vn_stack_slice) { list[l], 0, 0 }, &s, err);
 			if (st)
 				return st;
 			for (int i = 0; s.n && i < kind->n_places; i++)
@@ -471,7 +476,7 @@ vn_status vn_spot_in_step(const vn_spots *p, vn_recording *r, int entry, const v
 	if ((own.kind = kind_of(&one, &k)) >= 0) {
 		one.kind[0].place = NULL;
 		if (!(st = sample_place(&one, &own, err)) &&
-		    !(st = vn_kind_sample(&one.kind[0], r, entry, in->layout, &s, err)))
+		    !(st = vn_kind_sample(&one.kind[0], r, entry, (vn_stack_slice) { in->layout, 0, 0 }, &s, err)))
 			*distance = vn_tensor_sample_distance(&s, &own.sample);
 	}
 	vn_spots_finish(&one);

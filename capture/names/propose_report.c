@@ -96,7 +96,7 @@ vn_status vn_propose_report_steps(vn_proposer *j)
 	vn_status      st = VN_OK;
 	for (int k = 0; !st && k < j->n_rules; k++) {
 		const vn_name_family *f = &j->family[j->rule[k].family];
-		for (int i = 0; !st && !j->rule[k].ignored && i < f->n; i++) {
+		for (int i = 0; !st && !j->rule[k].ignored && !j->rule[k].stack && i < f->n; i++) {
 			const vn_tensor_name *x = &j->named[f->member[i].named];
 			const int             place = vn_propose_place_of(j, &f->member[i], j->rule[k].e.to);
 			for (int s = 0; !st && place >= 0 && s < n; s++) {
@@ -114,7 +114,7 @@ void vn_propose_report_members(vn_proposer *j)
 	for (int k = 0; k < j->n_rules; k++) {
 		const vn_chosen_rule *c = &j->rule[k];
 		const vn_name_family *f = &j->family[c->family];
-		for (int i = 0; !c->ignored && i < f->n; i++) {
+		for (int i = 0; !c->ignored && !c->stack && i < f->n; i++) {
 			double own, other;
 			char   is[2 * VN_NAME_MAX], says[2 * VN_NAME_MAX];
 			if (vn_propose_judge_member(j, &f->member[i], c->e.to, &own, &other) != VN_MEMBER_AGAINST)

@@ -32,7 +32,7 @@ static bool same_samples(const vn_proposer *j, int a, int b, int place)
 		vn_propose_distance_from(j, x, place, &near);
 		same = near >= 0 && j->places.place[x->near[near].place].kind == j->places.place[place].kind &&
 		       vn_kind_layout(k, &vn_recording_entry(j->r, x->entry)->shape, x->near[near].layout, text[i]) &&
-		       !vn_kind_sample(k, j->r, x->entry, text[i], &s[i], j->err) && s[i].n;
+		       !vn_kind_sample(k, j->r, x->entry, (vn_stack_slice) { text[i], 0, 0 }, &s[i], j->err) && s[i].n;
 	}
 	same = same && memcmp(s[0].x, s[1].x, (size_t)s[0].n * sizeof *s[0].x) == 0;
 	return same;
@@ -136,6 +136,20 @@ bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const v
 	return false;
 }
 
+void vn_propose_take_places(vn_proposer *j, const vn_chosen_rule *c, int at)
+{
+	const vn_name_family *f = &j->family[c->family];
+	for (int i = 0; i < f->n; i++) {
+		const int place = vn_propose_place_of(j, &f->member[i], c->e.to);
+		if (place < 0)
+			continue;
+		j->owner[f->member[i].named] = at;
+		if (j->claimed[place] < 0)
+			j->claimed[place] = at;
+	}
+	j->rule[at] = *c;
+}
+
 void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
 {
 	if (c->e.to.point >= VN_N_POINTS && vn_propose_has_parts(j, c, &vn_fused_of[c->e.to.point - VN_N_POINTS]))
@@ -156,17 +170,8 @@ void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
 		c->other_layout = l.other_layout > 0;
 	}
 	choose_layout(j, c);
-	if (!*c->layout)
-		return;
-	for (int i = 0; i < f->n; i++) {
-		const int place = vn_propose_place_of(j, &f->member[i], c->e.to);
-		if (place < 0)
-			continue;
-		j->owner[f->member[i].named] = j->n_rules;
-		if (j->claimed[place] < 0)
-			j->claimed[place] = j->n_rules;
-	}
-	j->rule[j->n_rules++] = *c;
+	if (*c->layout)
+		vn_propose_take_places(j, c, j->n_rules++);
 }
 
 /* A fused product comes behind its parts. */

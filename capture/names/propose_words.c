@@ -13,11 +13,12 @@
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
+/* A word in any case; vn_name_words: what it says. */
 static unsigned word_means(const char *word, size_t n)
 {
 	static const struct {
 		const char *words;
-		unsigned    bit;
+		unsigned    bits;
 	} known[] = {
 		{ "q|query|queries|wq", VN_SAYS_Q },
 		{ "k|key|keys|wk", VN_SAYS_K },
@@ -26,18 +27,51 @@ static unsigned word_means(const char *word, size_t n)
 		{ "up", VN_SAYS_UP },
 		{ "down", VN_SAYS_DOWN },
 		{ "cache|past|present", VN_SAYS_CACHE },
-		{ "in|input|inputs|args", VN_SAYS_IN },
+		{ "in|inp|input|inputs|args", VN_SAYS_IN },
+		{ "norm|ln|layernorm|rmsnorm|rms", VN_SAYS_NORM },
+		{ "qnorm", VN_SAYS_Q | VN_SAYS_NORM },
+		{ "knorm", VN_SAYS_K | VN_SAYS_NORM },
+		{ "rope|rot|rotary|rotated", VN_SAYS_ROPE },
+		{ "attn|attention|mha|attend", VN_SAYS_ATTN },
+		{ "mlp|ffn|ff|ffw|feedforward|feed|forward", VN_SAYS_MLP },
+		{ "o|wo", VN_SAYS_O },
+		{ "out|output|outputs", VN_SAYS_OUT },
+		{ "embed|embd|emb|embedding|embeddings|embedder", VN_SAYS_EMBED },
+		{ "wte|tok|token|tokens", VN_SAYS_TOKEN },
+		{ "wpe", VN_SAYS_EMBED | VN_SAYS_POSITION },
+		{ "pos|position|positions|positional", VN_SAYS_POSITION },
+		{ "head|logits|unembed", VN_SAYS_LOGITS },
+		{ "final|last|f", VN_SAYS_FINAL },
+		{ "post|after", VN_SAYS_POST },
+		{ "mid", VN_SAYS_POST | VN_SAYS_ATTN },
+		{ "pre|before", VN_SAYS_PRE },
+		{ "probs|prob|probabilities|softmax|soft|max|weights", VN_SAYS_PROBS },
+		{ "scores|score|kq|qk", VN_SAYS_SCORES },
+		{ "context|ctx|kqv", VN_SAYS_CONTEXT },
+		{ "act|activation", VN_SAYS_ACT },
+		{ "fc", VN_SAYS_FC },
+		{ "proj|projection", VN_SAYS_PROJ },
+		{ "qkv", VN_SAYS_QKV },
+		{ "layer|layers|block|blocks|blk|h|l", VN_SAYS_LAYER },
+		{ "n|c|fn|lm|self|model|transformer|decoder|backbone|module|modules|linear|dense|language|cur", 0 },
 	};
 	char text[16];
 	if (n == 0 || n >= sizeof text)
-		return 0;
+		return VN_SAYS_OTHER;
 	for (size_t i = 0; i < n; i++)
 		text[i] = (char)tolower((unsigned char)word[i]);
 	text[n] = '\0';
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (vn_text_is_word(known[i].words, text))
-			return known[i].bit;
-	return 0;
+			return known[i].bits;
+	return VN_SAYS_OTHER;
+}
+
+/* The number of "ln_2" or of element 1 of a tuple; 0 says nothing. */
+static unsigned number_means(const char *digits, size_t n)
+{
+	const char first = n == 1 ? digits[0] : '9';
+	return first == '0' ? 0 : first == '1' ? VN_SAYS_FIRST : first == '2' ? VN_SAYS_SECOND : VN_SAYS_OTHER;
 }
 
 unsigned vn_name_words(const char *name)
@@ -48,7 +82,11 @@ unsigned vn_name_words(const char *name)
 		size_t n = 0;
 		while (isalpha((unsigned char)p[n]) && !(n && isupper((unsigned char)p[n]) && islower((unsigned char)p[n - 1])))
 			n++;
-		bits |= word_means(p, n);
+		if (n) {
+			bits |= word_means(p, n);
+		} else if ((n = strspn(p, "0123456789"))) {
+			bits |= number_means(p, n);
+		}
 		p += n ? n : 1;
 	}
 	return bits;
@@ -84,7 +122,9 @@ unsigned vn_point_words(int point)
 bool vn_words_contradict(unsigned name, int point)
 {
 	static const unsigned choice[] = { VN_SAYS_Q | VN_SAYS_K | VN_SAYS_V, VN_SAYS_GATE | VN_SAYS_UP | VN_SAYS_DOWN };
-	const unsigned        is = vn_point_words(point);
+	const unsigned        is = vn_point_words(point), behind = VN_SAYS_POST | VN_SAYS_ATTN;
+	if (point == VN_POINT_INPUT && (name & behind) == behind)
+		return true;
 	for (size_t i = 0; i < sizeof choice / sizeof *choice; i++)
 		if ((name & choice[i]) && (is & choice[i]) && !(name & is & choice[i]))
 			return true;

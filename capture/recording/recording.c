@@ -3,6 +3,7 @@
 #include "capture/recording/sequence.h"
 
 #include "libref/base/files.h"
+#include "libref/base/map.h"
 #include "libref/base/order.h"
 #include "libref/base/system.h"
 #include "libref/model/other_format.h"
@@ -64,13 +65,14 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	/* Non-blocking, because opening a pipe without a writer would hang. */
 	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		return not_opened(r->path, err);
-	if (fstat(r->fd, &st) != 0)
+	if (vn_stat_settled(r->fd, &st) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
 		               S_ISDIR(st.st_mode)
 		                   ? "a directory; a recording is one file (of a model, vernier points lists the checkpoints)"
-		                   : "not a regular file");
+		               : S_ISFIFO(st.st_mode) ? "a pipe; a recording is a file: write what comes out of it to one"
+		                                      : "not a regular file");
 	vn_input_note(r->fd);
 	r->bytes = st.st_size;
 	r->device = st.st_dev;
@@ -88,8 +90,10 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 			continue;
 		return said_bytes(head) <= r->bytes - at
 		           ? VN_OK
-		           : vn_fail(err, VN_ERR_FORMAT, "%s: only %" PRId64 " bytes of it are here: is it cut?", r->path,
-		                     r->bytes);
+		           : vn_fail(err, VN_ERR_FORMAT,
+		                     "%s: cut: %" PRId64 " of its %" PRId64 " bytes are here; copy it "
+		                     "again, or record it again",
+		                     r->path, r->bytes - at, said_bytes(head));
 	}
 	if (vn_other_format(r->path, false, err))
 		return VN_ERR_FORMAT;

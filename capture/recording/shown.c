@@ -32,11 +32,17 @@ static vn_point_format voice_of(const vn_entry *e)
 	return p == vn_point_get(VN_POINT_INPUT) && e->layer == 0 ? VN_FORMAT_HIDES : p ? p->format : VN_FORMAT_MAY;
 }
 
-/* Engines often compute the last product alone in float32. */
+/* Engines often compute the last product and the routers alone in float32. */
 static bool is_head(const vn_entry *e)
 {
-	const vn_point_info *p = vn_entry_point(e);
-	return p && (p == vn_point_get(VN_POINT_LOGITS) || p == vn_point_get(VN_POINT_RAW_LOGITS));
+	static const vn_point head[] = { VN_POINT_LOGITS, VN_POINT_RAW_LOGITS, VN_POINT_ROUTER_LOGITS,
+		                             VN_POINT_ROUTER_WEIGHTS };
+	const vn_point_info  *p = vn_entry_point(e);
+	bool                  is = false;
+
+	for (size_t i = 0; p && !is && i < sizeof head / sizeof *head; i++)
+		is = p == vn_point_get(head[i]);
+	return is;
 }
 
 static bool fits(const double *x, int64_t n, vn_dtype d)

@@ -76,6 +76,10 @@ static void words_of_a_name_may_contradict_a_point(void)
 		{ "k_proj.in", VN_POINT_ATTN_NORM, false },
 		{ "past_key_values.1.key", VN_POINT_V_CACHE, false },
 		{ "block.t07", VN_POINT_V_PROJ, false },
+		{ "blocks.0.hook_resid_mid", VN_POINT_INPUT, true },
+		{ "layers.0.post_attention", VN_POINT_INPUT, true },
+		{ "layers.0.post_attention", VN_POINT_ATTN_RESIDUAL, false },
+		{ "layers.0.attention.input", VN_POINT_INPUT, false },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		CU_ASSERT_EQUAL(vn_words_contradict(vn_name_words(row[i].name), row[i].point), row[i].contradict);

@@ -29,7 +29,7 @@ static void what_is_no_hdf5_file_is_refused(void)
 	unlink(path);
 	is_refused("No such file", "");
 	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
-	is_refused("not a regular file", "");
+	is_refused("is a pipe", "");
 	unlink(path);
 	CU_ASSERT_EQUAL(vn_recording_open(dir, &r, &err), VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a directory"));
@@ -45,7 +45,7 @@ static void a_truncated_file_is_refused_wherever_it_is_cut(void)
 	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
 	for (off_t size = st.st_size - 1; size > 0; size -= 512) {
 		CU_ASSERT_EQUAL(truncate(path, size), 0);
-		is_refused(size < 48 ? "not an HDF5 file" : "is it cut?", "");
+		is_refused(size < 48 ? "not an HDF5 file" : "bytes are here", "");
 	}
 }
 
