@@ -34,34 +34,21 @@ enum { PAGE_MAX = 1 << 20, LINE = 400 };
 
 /* Pages with definitions, the first first; then those that only mention words. */
 static const char *const pages[] = {
-	"compare.md",
-	"explain.md",
-	"limits.md",
-	"develop.md",
-	"points.md",
-	"checkpoint.md",
-	"names.md",
-	"dump.md",
-	"isolate.md",
-	"weights.md",
-	"evaluate.md",
-	"models.md",
-	"faults.md",
-	"usage.md",
-	"json.md",
-	"table.md",
-	"field.md",
-	"SKILL.md",
-	"SECURITY.md",
-	"selftest.md",
-	"performance.md",
-	"guides/pytorch.md",
-	"guides/any-model.md",
-	"guides/c.md",
-	"guides/llama.cpp.md",
-	"guides/rust.md",
+	"compare.md",        "explain.md",
+	"limits.md",         "points.md",
+	"checkpoint.md",     "names.md",
+	"dump.md",           "isolate.md",
+	"weights.md",        "evaluate.md",
+	"usage.md",          "models.md",
+	"faults.md",         "json.md",
+	"table.md",          "field.md",
+	"SKILL.md",          "SECURITY.md",
+	"selftest.md",       "performance.md",
+	"guides/pytorch.md", "guides/any-model.md",
+	"guides/c.md",       "guides/llama.cpp.md",
+	"guides/rust.md",    "develop.md",
 };
-enum { N_PAGES = sizeof pages / sizeof *pages, N_DEFINE = 14 };
+enum { N_PAGES = sizeof pages / sizeof *pages, N_DEFINE = 11 };
 
 /* ---- mistakes ------------------------------------------------------------------------------- */
 
@@ -259,9 +246,10 @@ static bool print_defined(const char *word)
 	static const char *(*const find[])(const char *, const char *, const char **) = { find_entry, find_definition,
 		                                                                              find_section };
 
-	for (size_t how = 0; how < sizeof find / sizeof *find; how++)
-		if (print_found(find[how], word, 0, N_DEFINE, true) < N_DEFINE)
-			return true;
+	for (int n = 1; n <= N_DEFINE; n += N_DEFINE - 1) /* compare.md, with the glossary, before all */
+		for (size_t how = 0; how < sizeof find / sizeof *find; how++)
+			if (print_found(find[how], word, 0, n, true) < n)
+				return true;
 	return false;
 }
 
@@ -339,8 +327,9 @@ static bool print_word(const char *word)
 }
 
 typedef struct settings {
-	const char *man, *man_pages, *topic;
-	int         shell; /* N_SHELLS: none */
+	const char *man, *man_pages;
+	char        topic[LINE]; /* "first divergence" is one */
+	int         shell;       /* N_SHELLS: none */
 	bool        prefix;
 } settings;
 
@@ -501,9 +490,12 @@ static int no_topic(const vn_command_table *t, const char *topic)
 static int print_topic(const vn_command_table *t, const char *topic)
 {
 	const vn_command_row *c = vn_command_table_find(t, topic);
-	char                  page[NAME_MAX + 1];
+	char                  page[NAME_MAX + 1], first[LINE];
 
-	if (c) {
+	snprintf(first, sizeof first, "%.*s", (int)strcspn(topic, " "), topic);
+	if (!c && (c = vn_command_table_find(t, first)) && vn_command_table_find(t, topic + strlen(first) + 1))
+		return vn_complain("help", "'%s': only one COMMAND or PAGE is allowed", topic + strlen(first) + 1);
+	if (c) { /* also of "capture ref" */
 		vn_options_help(c->options, stdout);
 		return 0;
 	}
@@ -608,12 +600,10 @@ static int parse_arguments(settings *k, int argc, char **argv)
 	const int n = (k->man != NULL) + (k->man_pages != NULL) + k->prefix + (k->shell < N_SHELLS);
 	if (n > 1)
 		return vn_complain("help", "give only one of --man, --man-pages, --prefix and --completions");
-	if (optind + (n == 0) < argc)
-		return vn_complain("help",
-		                   n ? "'%s': no COMMAND or PAGE is allowed with an option"
-		                     : "'%s': only one COMMAND or PAGE is allowed",
-		                   argv[optind + (n == 0)]);
-	k->topic = optind < argc ? argv[optind] : NULL;
+	if (n && optind < argc)
+		return vn_complain("help", "'%s': no COMMAND or PAGE is allowed with an option", argv[optind]);
+	for (int i = optind; i < argc; i++)
+		vn_text_add(k->topic, sizeof k->topic, "%s%s", *k->topic ? " " : "", argv[i]);
 	return 0;
 }
 
@@ -631,7 +621,7 @@ int cmd_help(int argc, char **argv, const vn_command_table *t)
 		return print_prefix();
 	if (k.shell < N_SHELLS)
 		return print_completions(t, k.shell);
-	if (k.topic)
+	if (*k.topic)
 		return print_topic(t, k.topic);
 	vn_command_table_usage(t, stdout);
 	return 0;

@@ -262,7 +262,8 @@ static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 	    (k->forced && (st = vn_arguments_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (k->forced_from && (st = vn_ids_from(&(vn_ids_source) { "--force-ids-from", k->forced_from, k->source.row },
 	                                         VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
-	    (st = vn_model_open_as(k->model, vn_model_with(k->o.cand.mtp), &m, err)) ||
+	    /* the GPU copies every expert */
+	    (st = vn_model_open_as(k->model, vn_model_with(k->o.cand.mtp) | (k->o.check ? VN_MODEL_MAPPED : 0), &m, err)) ||
 	    (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->source.list || k->source.recording || k->source.text) &&
 	     (st = vn_prompt_read(k->model, &k->source, &text, err))))

@@ -9,11 +9,13 @@
 #include "capture/base/warnings.h"
 
 #include "libref/base/alloc.h"
+#include "libref/plan/point.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FIRST_DEFAULT = 8 };
 
@@ -97,6 +99,12 @@ static int parse_arguments(settings *k, int argc, char **argv)
 		return st;
 	if (argc - optind < 2)
 		return complain("a reference and at least one candidate are needed; %d given", argc - optind);
+	for (int i = optind; i < argc; i++) {
+		const char *dot = strrchr(argv[i], '.');
+		vn_point    p;
+		if (vn_point_from_name(dot ? dot + 1 : argv[i], &p) && access(argv[i], F_OK) != 0)
+			return complain("'%s' is a checkpoint, not a recording: --points '%s'", argv[i], argv[i]);
+	}
 	if (argc - optind > 1 + VN_MANY_MOST)
 		return complain("at most %d candidates, not %d", VN_MANY_MOST, argc - optind - 1);
 	k->table.token = VN_TABLE_WORST;

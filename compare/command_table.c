@@ -45,7 +45,9 @@ static const struct {
 } elsewhere[] = {
 	{ "diff", "compare" },   { "cmp", "compare" },         { "record", "capture" }, { "run", "capture" },
 	{ "dump", "capture" },   { "convert", "import" },      { "info", "show" },      { "list", "points" },
-	{ "bisect", "isolate" }, { "perplexity", "evaluate" }, { "ppl", "evaluate" },
+	{ "bisect", "isolate" }, { "perplexity", "evaluate" }, { "ppl", "evaluate" },   { "ls", "show" },
+	{ "inspect", "show" },   { "view", "show" },           { "config", "doctor" },  { "status", "doctor" },
+	{ "env", "doctor" },     { "diagnose", "explain" },    { "check", "compare" },  { "validate", "compare" },
 };
 
 /* "--version" for version. */
@@ -60,6 +62,8 @@ static bool is_called(const vn_command_row *c, const char *name)
 	const char letter[] = { '-', c->options->letter, '\0' };
 	char       option[OPTION];
 
+	if (strcmp(name, "-V") == 0)
+		name = "-v";
 	return strcmp(name, c->options->name) == 0 ||
 	       (c->options->letter && (strcmp(name, letter) == 0 || strcmp(name, option_of(c, option)) == 0));
 }
@@ -83,8 +87,6 @@ int vn_command_table_unknown(const vn_command_table *t, const char *name)
 		if (t->command[i].options->letter)
 			vn_nearest_try(&near, option_of(&t->command[i], option));
 	}
-	if (strcmp(name, "-V") == 0)
-		vn_nearest_settle(&near, "--version");
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
 		if (strcmp(name, elsewhere[i].word) == 0)
 			vn_nearest_settle(&near, elsewhere[i].is);

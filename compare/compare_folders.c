@@ -8,6 +8,7 @@
 #include "capture/base/shipped.h"
 #include "capture/file/output.h"
 #include "capture/names/name_map.h"
+#include "capture/recording/identity.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/crew.h"
@@ -190,12 +191,13 @@ static void say_shipped(FILE *asked)
 	}
 }
 
-typedef struct model_files {
+/* Files that must not change before the last pair is compared. */
+typedef struct input_files {
 	const char **path; /* (n), interned */
 	size_t       n;
-} model_files;
+} input_files;
 
-static void add_file(model_files *file, const char *path)
+static void add_file(input_files *file, const char *path)
 {
 	if (file->n && strcmp(file->path[file->n - 1], path) == 0)
 		return;
@@ -203,10 +205,15 @@ static void add_file(model_files *file, const char *path)
 	file->path[file->n++] = vn_alloc_check(vn_intern(path));
 }
 
-/* What the model says today, and lists its files. With a summary or other processes, its weights
- * too: joined parts are one comparison, and give the summary of one process. A model that cannot be
- * opened is refused with each pair. */
-static void say_model(FILE *asked, const vn_compare_line *k, model_files *file)
+/* Joined parts are one comparison, and give the summary of one process. */
+static bool is_shared(const vn_compare_line *k)
+{
+	return k->summary || vn_cluster_size() > 1;
+}
+
+/* What the model says today, and lists its files. If shared, its weights too. A model that cannot
+ * be opened is refused with each pair. */
+static void say_model(FILE *asked, const vn_compare_line *k, input_files *file)
 {
 	vn_source *s = NULL;
 	vn_model  *m = NULL;
@@ -218,7 +225,7 @@ static void say_model(FILE *asked, const vn_compare_line *k, model_files *file)
 	for (size_t i = 0; i < s->n; i++)
 		add_file(file, s->tensor[i].path);
 	vn_source_close(s);
-	if ((!k->summary && vn_cluster_size() == 1) || vn_model_open_as(k->how.o.model, VN_MODEL_MAPPED, &m, NULL))
+	if (!is_shared(k) || vn_model_open_as(k->how.o.model, VN_MODEL_MAPPED, &m, NULL))
 		return;
 	const int      n = vn_model_plan(m)->n_weights;
 	vn_weight_row *row = vn_alloc_zero((size_t)n, sizeof *row);
@@ -229,9 +236,42 @@ static void say_model(FILE *asked, const vn_compare_line *k, model_files *file)
 	vn_model_close(m);
 }
 
+static void say_input(vn_digester *saw, const char *path, input_files *file)
+{
+	vn_digest d = { .hex = "" };
+
+	if (!path)
+		return;
+	if (vn_recording_identity(path, &d, NULL))
+		d = (vn_digest) { .hex = "unreadable" };
+	vn_digester_add(saw, d.hex, sizeof d.hex);
+	add_file(file, path);
+}
+
+/* What the files of all pairs hold, if shared, for merge, and lists them. */
+static void see_inputs(const vn_compare_line *k, const vn_folder_pairs *p, input_files *file, vn_together *t)
+{
+	static char     room[5 + VN_COMPARE_REPORTS][PATH_MAX];
+	vn_compare_line one;
+	char            path[PATH_MAX];
+
+	for (int i = 0; is_shared(k) && i < p->n; i++) {
+		if (!command_of(k, p->pair[i].name, room, &one))
+			continue;
+		const char *const input[] = { one.ref, one.floor, one.replayed, one.how.o.baseline };
+		vn_digester      *saw = vn_alloc_check(vn_digester_create());
+		for (size_t j = 0; j < sizeof input / sizeof *input; j++)
+			say_input(saw, input[j], file);
+		for (int j = 0; j < count_candidates(k); j++)
+			if (snprintf(path, sizeof path, "%s/%s", candidate_folder(k, j), p->pair[i].name) < PATH_MAX)
+				say_input(saw, path, file);
+		vn_together_saw(t, p->pair[i].name, vn_digester_finish(saw));
+	}
+}
+
 /* Which files the names mean, and when they were last changed: reading them again would take too
  * long. */
-static void say_files(FILE *out, const model_files *file)
+static void say_files(FILE *out, const input_files *file)
 {
 	for (size_t i = 0; i < file->n; i++) {
 		struct stat is = { 0 };
@@ -258,9 +298,9 @@ static void say_rules(FILE *out, const vn_compare_line *k)
 	say_maps(out, k->sides.ref_names, k->sides.n_ref_names);
 }
 
-/* What all pairs are judged by: parts made with another text are not joined. Lists the model's
- * files. Returns text to be freed. */
-static char *say_asked(const vn_compare_line *k, model_files *file)
+/* What is compared, and what all pairs are judged by: parts made with another text are not joined.
+ * Lists the files. Returns text to be freed. */
+static char *say_asked(const vn_compare_line *k, input_files *file)
 {
 	vn_text_stream asked;
 	FILE          *out = vn_alloc_stream(&asked);
@@ -271,7 +311,7 @@ static char *say_asked(const vn_compare_line *k, model_files *file)
 }
 
 /* The same of this machine alone: another text later means that a file has changed. */
-static char *say_state(const vn_compare_line *k, const model_files *file)
+static char *say_state(const vn_compare_line *k, const input_files *file)
 {
 	vn_text_stream state;
 	FILE          *out = vn_alloc_stream(&state);
@@ -406,13 +446,17 @@ static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *er
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
-	model_files    file = { 0 };
-	VN_FREED char *asked = say_asked(k, &file), *state = say_state(k, &file);
+	input_files    file = { 0 };
+	VN_FREED char *asked = say_asked(k, &file);
 	VN_FREED bool *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
 	VN_FREED int *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
 	shared        s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
 	vn_status     st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
 
+	if (!st)
+		see_inputs(k, p, &file, t);
+	VN_FREED char  *state = say_state(k, &file);
+	const vn_digest same = vn_together_same(t);
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
 			pair[s.n++] = i;
@@ -421,7 +465,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		.instead = "give each its part, with --part N --summary FILE, and join them with vernier merge",
 		.n = s.n,
 		.order = order,
-		.same = t->work,
+		.same = same.hex,
 		.piece = compare_piece,
 		.done = add_answer,
 		.name = name_piece,
@@ -434,8 +478,9 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	VN_FREED char *now = st ? NULL : say_state(k, &file); /* each rank has its own files */
 	free(file.path);
 	if (now && strcmp(now, state) != 0)
-		st = vn_fail(err, VN_ERR_IO,
-		             "limits, a name map or the model changed while the folders were compared: compare again");
+		st = vn_fail(
+			err, VN_ERR_IO,
+			"limits, a name map, the model or a recording changed while the folders were compared: compare again");
 	return st;
 }
 

@@ -15,7 +15,8 @@
  * wrong, and at least half of the calls that read the cache are off. There it is enough that nearly
  * all of these are nearer.
  *
- * Of logits in float32 alone, the layers before may have been computed in 16 bits.
+ * Of logits in float32 alone, the layers before may have been computed in 16 bits: their last state
+ * shows it (estimate/last_state.h).
  *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
  * under it. Nor need all steps be compared with every format: the first ones are enough, or the
@@ -25,11 +26,10 @@
 #include "compare/compare_infer.h"
 
 #include "compare/chapters/compare.h"
+#include "compare/estimate/last_state.h"
+#include "compare/infer_roles.h"
 #include "compare/replay/local.h"
 
-#include "capture/recording/derive.h"
-#include "capture/view/calls.h"
-#include "capture/view/vocab_view.h"
 #include "libref/base/alloc.h"
 #include "libref/plan/vocab_part.h"
 
@@ -40,18 +40,22 @@
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
  * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
- * ENOUGH operations; NEARER_ALONE: by one of two formats (2 if both round alike).
- * AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large. MOST_LEFT: of
- * the role's operations, at most one in so many may remain wrong, by a fault of its own. */
+ * ENOUGH operations; NEARER_ALONE: by one of two formats (2 if both round alike). NEARER_PRODUCTS:
+ * by that of products, so that the last state was not stored in it.
+ * AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large. LEAST_ERROR: of
+ * a run in 16 bits, in floors; one that rounded its last state alone has at most 0.06.
+ * LEAST_SQUARE: of 66 such runs of mixtures, in units of the format at 1, squared and relative: 1.1
+ * and more; of a last state alone 0.13. MOST_LEFT: of the role's operations, at most one in so many
+ * may remain wrong, by a fault of its own. */
 #define ALIKE           4.0
 #define SLIGHTLY_ALIKE  1.5
 #define EXACTLY_ALIKE   1e4
 #define NEARER_ALONE    1.1
+#define NEARER_PRODUCTS 2.0
 #define AS_LARGE_WITHIN 2.0
-#define LIKE_ERRORS     0.55
-#define LIKE_SIZES      4.0
+#define LEAST_ERROR     0.1
+#define LEAST_SQUARE    0.4
 enum { MOST_LEFT = 5, ENOUGH = 8 };
-enum { MOST_STEPS = 32 }; /* that are compared with a format */
 
 typedef struct idea {
 	vn_role        role;
@@ -97,86 +101,6 @@ static const idea ideas[] = {
 };
 enum { N_IDEAS = sizeof ideas / sizeof *ideas };
 
-/* ---- which checkpoints a role decides -------------------------------------------------------- */
-
-/* How a role's operation takes part in a checkpoint: not; among others of a span; alone. */
-typedef enum role_part { PART_NONE, PART_AMONG, PART_ALONE } role_part;
-
-typedef struct role_walk {
-	const vn_checkpoints *all;
-	const vn_plan        *plan;
-	bool                 *known; /* (values), of the step: captured */
-	bool                 *seen;  /* (nodes) */
-	int                   step;  /* of known; -1: none yet */
-} role_walk;
-
-/* Attention decides between `products` and `linear`. */
-static bool op_of_role(vn_op op, vn_role role)
-{
-	return op == (role == VN_ROLE_LINEAR || role == VN_ROLE_WEIGHTS ? VN_OP_LINEAR : VN_OP_ATTENTION);
-}
-
-/* Is there such an operation between the value and the captured ones before it? */
-static bool span_has(role_walk *s, int value, vn_role role)
-{
-	const int node = s->plan->value[value].node;
-
-	if (node < 0 || s->seen[node])
-		return false;
-	s->seen[node] = true;
-	const vn_node *n = &s->plan->node[node];
-	if (op_of_role(n->op, role))
-		return true;
-	for (int i = 0; i < n->n_in; i++) {
-		const int in = vn_plan_root(s->plan, n->in[i]);
-		if (!s->known[in] && span_has(s, in, role))
-			return true;
-	}
-	return false;
-}
-
-static void look_at_step(role_walk *s, int step)
-{
-	memset(s->known, 0, (size_t)s->plan->n_values * sizeof *s->known);
-	s->step = step;
-	for (int i = 0; i < s->all->n; i++) {
-		const vn_checkpoint *p = &s->all->of[i];
-		if (p->step == step && p->replayed && p->value >= 0)
-			s->known[vn_plan_root(s->plan, p->value)] = true;
-	}
-}
-
-static role_part part_of(role_walk *s, const vn_checkpoint *p, vn_role role)
-{
-	if (!vn_local_judges(p) || p->value < 0)
-		return PART_NONE;
-	if (p->step != s->step)
-		look_at_step(s, p->step);
-	memset(s->seen, 0, (size_t)s->plan->n_nodes * sizeof *s->seen);
-	const int value = vn_plan_root(s->plan, p->value), node = s->plan->value[value].node;
-	if (node < 0 || !span_has(s, value, role))
-		return PART_NONE;
-	return p->replay.span > 1                                                                 ? PART_AMONG
-	       : s->plan->node[node].op == VN_OP_ATTENTION && s->plan->node[node].out[0] != value ? PART_NONE
-	                                                                                          : PART_ALONE;
-}
-
-/* Fills part (checkpoints). If the role's operation stands alone somewhere, only these checkpoints
- * count. Returns how many count. */
-static int list_parts(role_walk *s, vn_role role, role_part *of)
-{
-	int alone = 0, among = 0;
-
-	for (int i = 0; i < s->all->n; i++) {
-		of[i] = part_of(s, &s->all->of[i], role);
-		alone += of[i] == PART_ALONE;
-		among += of[i] == PART_AMONG;
-	}
-	for (int i = 0; alone && i < s->all->n; i++)
-		of[i] = of[i] == PART_AMONG ? PART_NONE : of[i];
-	return alone ? alone : among;
-}
-
 /* ---- the evidence ---------------------------------------------------------------------------- */
 
 typedef enum evidence_kind { NO_EVIDENCE, AS_LARGE, ALIKE_ROUNDED } evidence_kind;
@@ -203,7 +127,7 @@ static double logarithm(double x)
 
 /* Returns the logarithm of the mean factor by which the n operations listed are nearer; -INFINITY
  * if some cannot be judged, or too many are farther. */
-static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n)
+static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, const vn_role_part *of, int n)
 {
 	double sum = 0;
 	int    farther = 0;
@@ -221,7 +145,7 @@ static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, con
 }
 
 /* was: judged without the format; is: with it; alike: logarithm of the factor that is asked for. */
-static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n,
+static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is, const vn_role_part *of, int n,
                              vn_role_format f, double alike)
 {
 	const double nearer = nearer_by(was, is, of, n);
@@ -256,7 +180,7 @@ static bool is_better(format_evidence a, format_evidence b)
 }
 
 /* Are all operations of the role wrong, in every layer and step? */
-static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
+static bool all_wrong(const vn_checkpoints *all, const vn_role_part *of, int n)
 {
 	int wrong = 0;
 
@@ -266,21 +190,21 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 }
 
 /* Leaves the calls that read an earlier one's cache in the list, and returns how many. */
-static int list_later(vn_recording *cand, const vn_checkpoints *all, role_part *of)
+static int list_later(vn_recording *cand, const vn_checkpoints *all, vn_role_part *of)
 {
 	int n = 0;
 
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
 		if (!step || !step->position)
-			of[i] = PART_NONE;
-		n += of[i] != PART_NONE;
+			of[i] = VN_PART_NONE;
+		n += of[i] != VN_PART_NONE;
 	}
 	return n;
 }
 
 /* Is half of n listed calls off by more than a floor? */
-static bool are_slight(const vn_checkpoints *all, const role_part *of, int n)
+static bool are_slight(const vn_checkpoints *all, const vn_role_part *of, int n)
 {
 	int off = 0;
 
@@ -289,7 +213,7 @@ static bool are_slight(const vn_checkpoints *all, const role_part *of, int n)
 	return n >= ENOUGH && 2 * off >= n;
 }
 
-static bool is_some_wrong(const vn_checkpoints *all, const role_part *of)
+static bool is_some_wrong(const vn_checkpoints *all, const vn_role_part *of)
 {
 	bool wrong = false;
 
@@ -298,118 +222,7 @@ static bool is_some_wrong(const vn_checkpoints *all, const role_part *of)
 	return wrong;
 }
 
-/* ---- one comparison -------------------------------------------------------------------------- */
-
-/* Can a part of the recordings be compared? The same options would open other files, or rows,
- * again. */
-static bool can_cut(const vn_compare_line *k)
-{
-	return !k->floor && !k->replayed && k->sides.batch_row < 0 && k->sides.ref_batch_row < 0;
-}
-
-static bool is_long(const vn_compare_line *k, const vn_opened *o)
-{
-	const vn_step *step;
-	return vn_recording_steps(o->ref, &step) > MOST_STEPS && can_cut(k);
-}
-
-static bool is_wide(const vn_compare_line *k, const vn_opened *o)
-{
-	return o->plan && vn_plan_has_vocab_part(o->plan) && can_cut(k);
-}
-
-/* Leaves the steps whose calls these are. Like vn_calls_join. */
-static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
-{
-	const int32_t *ids, *positions;
-	char           one[VN_NAME_MAX];
-	int            left = 0;
-	vn_status      st = vn_calls_join(r, call, MOST_STEPS, &left, one, err);
-	int64_t        n = 0;
-
-	if (st)
-		return st;
-	for (int i = 0; i < MOST_STEPS; i++)
-		n += call[i].tokens;
-	if (vn_recording_tokens(*r, &ids, &positions) < n)
-		return VN_OK;
-	int32_t *kept[2] = { vn_alloc((size_t)n, sizeof **kept), vn_alloc((size_t)n, sizeof **kept) };
-	memcpy(kept[0], ids, (size_t)n * sizeof *ids);
-	memcpy(kept[1], positions, (size_t)n * sizeof *positions);
-	vn_derive_tokens(*r, kept[0], kept[1], n);
-	return VN_OK;
-}
-
-/* Leaves the first steps of both recordings, if those of either follow each other; later: the last
- * ones, behind one of all tokens before. */
-static vn_status keep_some_steps(vn_opened *o, bool later, bool *cut, vn_error *err)
-{
-	const vn_step *step;
-	vn_call        call[MOST_STEPS];
-
-	const int behind = vn_recording_steps(o->ref, &step) - MOST_STEPS;
-	for (int i = 0; i < MOST_STEPS; i++) {
-		const vn_step *s = &step[i + (later && i ? behind : 0)];
-		call[i] = (vn_call) { s->number, s->position, s->tokens };
-	}
-	if (later)
-		call[0].tokens = call[1].position - call[0].position;
-	*cut = vn_calls_fit(o->ref, call, MOST_STEPS) && vn_calls_fit(o->cand, call, MOST_STEPS);
-	const vn_status st = *cut ? cut_steps(&o->ref, call, err) : VN_OK;
-	return st || !*cut ? st : cut_steps(&o->cand, call, err);
-}
-
-/* Opens these steps. They are kept in x->first, because opening all takes longer than what is
- * done with them. */
-static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, vn_error *err)
-{
-	vn_recording *const first[2] = { x->first[0], x->first[1] };
-	vn_compare_line     k = *x->k;
-
-	*cut = first[0] != NULL;
-	if (*cut) {
-		k.n_ranks = 1;
-		k.sides.n_names = k.sides.n_ref_names = 0;
-		x->first[0] = x->first[1] = NULL; /* the comparison's, also after a failure */
-		return vn_compare_open(&k, c, first, x->chosen, x->room, err);
-	}
-	vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
-	if (!st && is_long(x->k, &c->opened))
-		st = keep_some_steps(&c->opened, x->later, cut, err);
-	*cut = *cut || x->vocab;
-	if (!st && x->vocab && !(st = vn_vocab_view(&c->opened.ref, x->vocab, err)))
-		st = vn_vocab_view(&c->opened.cand, x->vocab, err);
-	return st;
-}
-
-/* LOCAL: only the local errors are wanted. Above: of a reference that rounds as others do; the rest
- * is as_others. */
-typedef enum judged_part { WHOLE, LOCAL } judged_part;
-
-/* Compares these steps with this policy, without explanations. Close *c afterwards, also after a
- * failure. */
-static vn_status judge_as(const vn_inference *x, vn_policy policy, int part, const vn_bound *bound, vn_comparison *c,
-                          vn_error *err)
-{
-	*c = (vn_comparison) { .opened.request = { .options = x->options,
-		                                       .again = x->again,
-		                                       .infers = true,
-		                                       .inferred = policy,
-		                                       .unexplained = true,
-		                                       .only_local = part != WHOLE,
-		                                       .sampled = x->vocab > 0,
-		                                       .bound = bound,
-		                                       .as_others = (vn_like_others)(part > LOCAL ? part - LOCAL : 0) } };
-	bool      cut = false;
-	vn_status st = open_steps(x, c, &cut, err);
-	st = st ? st : vn_compare(c, err);
-	if (cut && c->opened.ref && c->opened.cand) {
-		x->first[0] = c->opened.ref;
-		x->first[1] = c->opened.cand;
-		c->opened.ref = c->opened.cand = NULL;
-	}
-	return st;
-}
+/* ---- what is tried --------------------------------------------------------------------------- */
 
 /* Has the role a format, by this or by another name? `products` may follow `linear`, which it
  * includes. */
@@ -444,8 +257,8 @@ enum { N_TRIALS = N_IDEAS + 24 }; /* and those of list_both */
 /* What a search for the next format knows. */
 typedef struct policy_search {
 	const vn_inference   *x;
-	role_walk             walk;   /* of *is */
-	role_part            *of;     /* (checkpoints) */
+	vn_role_walk          walk;   /* of *is */
+	vn_role_part         *of;     /* (checkpoints) */
 	bool                 *counts; /* (checkpoints) for a bound */
 	vn_policy             policy; /* of *is */
 	const vn_opened      *opened;
@@ -459,11 +272,7 @@ typedef struct policy_search {
 
 static void begin_search(policy_search *s)
 {
-	const vn_plan *plan = s->opened->plan;
-
-	s->walk = (role_walk) { .all = s->is, .plan = plan, .step = -1 };
-	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
-	s->walk.seen = vn_alloc((size_t)plan->n_nodes, sizeof *s->walk.seen);
+	vn_role_walk_init(&s->walk, s->is, s->opened->plan);
 	s->of = vn_alloc((size_t)s->is->n, sizeof *s->of);
 	s->counts = vn_alloc((size_t)s->is->n, sizeof *s->counts);
 }
@@ -471,7 +280,8 @@ static void begin_search(policy_search *s)
 static void end_search(policy_search *s)
 {
 	vn_comparison_close(&s->best);
-	VN_FREE(s->walk.known, s->walk.seen, s->of, s->counts);
+	vn_role_walk_finish(&s->walk);
+	VN_FREE(s->of, s->counts);
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
@@ -482,12 +292,13 @@ static int possible(policy_search *s, idea i, double *alike)
 	const bool cache = i.role == VN_ROLE_CACHE || i.role == VN_CACHE_OF_PROMPT;
 	const bool calls = s->is->n && s->is->of[0].step != s->is->of[s->is->n - 1].step; /* than the first */
 	const bool never = is_taken(s->policy, i) || (i.role == VN_CACHE_OF_PROMPT && !calls);
-	const int  count = never ? 0 : list_parts(&s->walk, i.role, s->of);
+	const int  count = never ? 0 : vn_role_parts(&s->walk, i.role, s->of);
 
 	*alike = log(ALIKE);
 	if (all_wrong(s->is, s->of, count) || !count || !cache)
 		return all_wrong(s->is, s->of, count) ? count : 0;
-	vn_recording *cand = s->opened->cand ? s->opened->cand : s->x->first[1]; /* as judge_as leaves the first steps */
+	vn_recording *cand = s->opened->cand ? s->opened->cand
+	                                     : s->x->first[1]; /* as vn_infer_again leaves the first steps */
 	const bool    some = is_some_wrong(s->is, s->of), narrow = i.format >= VN_ROLE_Q8_0 && i.format < VN_ROLE_F8;
 	const int     later = list_later(cand, s->is, s->of);
 	if (all_wrong(s->is, s->of, later))
@@ -516,9 +327,9 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 		if (!(count = possible(s, t.of[i], &t.alike)))
 			return VN_OK;
 	for (int i = 0; i < s->is->n; i++)
-		s->counts[i] = s->of[i] != PART_NONE;
+		s->counts[i] = s->of[i] != VN_PART_NONE;
 	const vn_bound  bound = { s->is, s->counts, count / MOST_LEFT }; /* of nearer_by */
-	const vn_status st = judge_as(s->x, policy_of(s, &t), LOCAL, &bound, &c, err);
+	const vn_status st = vn_infer_again(s->x, policy_of(s, &t), VN_JUDGE_LOCAL, &bound, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
 		t.nearer = nearer_by(s->is, &c.result.checkpoints, s->of, count);
 		s->trial[s->n++] = t;
@@ -544,12 +355,12 @@ static vn_status list_both(policy_search *s, vn_error *err)
 	static const vn_role_format caches[] = { VN_ROLE_F16, VN_ROLE_BF16, VN_ROLE_Q8_0 },
 								floats[] = { VN_ROLE_TF32, VN_ROLE_BF16, VN_ROLE_F16 };
 	trial_idea single[N_TRIALS];
-	const int  n = s->n, attentions = list_parts(&s->walk, VN_ROLE_PRODUCTS, s->of);
+	const int  n = s->n, attentions = vn_role_parts(&s->walk, VN_ROLE_PRODUCTS, s->of);
 	vn_status  st = VN_OK;
 	bool       alone = false;
 
 	for (int i = 0; attentions && i < s->is->n; i++)
-		alone = alone || s->of[i] == PART_ALONE;
+		alone = alone || s->of[i] == VN_PART_ALONE;
 	memcpy(single, s->trial, sizeof single);
 	s->n = 0;
 	for (int i = 0; !st && i < 18; i++) {
@@ -577,7 +388,7 @@ static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 	const vn_policy       next = policy_of(s, t);
 	const int             count = possible(s, t->of[0], &t->alike);
 	vn_comparison         with;
-	const vn_status       st = judge_as(s->x, next, WHOLE, NULL, &with, err);
+	const vn_status       st = vn_infer_again(s->x, next, VN_JUDGE_WHOLE, NULL, &with, err);
 	const format_evidence e = !st && with.result.checkpoints.n == s->is->n &&
 	                                  count_wrong(&with.result.checkpoints) < count_wrong(s->is)
 	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format, t->alike)
@@ -652,7 +463,7 @@ static bool is_ggml_model(const vn_opened *o)
 /* Of a role's operations, as nearer_by; 0: there are none. */
 static double nearer_in(policy_search *s, const vn_checkpoints *by, vn_role role)
 {
-	const int n = list_parts(&s->walk, role, s->of);
+	const int n = vn_role_parts(&s->walk, role, s->of);
 
 	return n ? nearer_by(s->is, by, s->of, n) : 0;
 }
@@ -676,7 +487,7 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 		vn_comparison c;
 
 		vn_policy_from_name(names[i], &p);
-		st = judge_as(x, p, WHOLE, NULL, &c, err);
+		st = vn_infer_again(x, p, VN_JUDGE_WHOLE, NULL, &c, err);
 		const vn_checkpoints *by = &c.result.checkpoints;
 		const bool            alike = !st && by->n == is->n && nearer_in(&s, by, VN_ROLE_LINEAR) > log(ALIKE);
 		const int             left = alike ? count_wrong(by) : least + 1;
@@ -703,66 +514,76 @@ static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const
 
 /* ---- 16 bits behind logits in float32 -------------------------------------------------------- */
 
-/* How alike errors are by chance, as Fisher's z: one in 70; a search asks for one format five
- * times. */
-#define BY_CHANCE   2.2
-#define LIKE_ENOUGH 0.9 /* of however few numbers */
-
-/* Are the candidate's errors like those of a run in another storage format, and about as large, by
- * the mean cosine between both in a checkpoint? Few independent numbers are like any others; and a
- * row that has other experts counts no more than others. is: judged without the format; by: with
- * it. */
-static bool is_like(const vn_checkpoints *is, const vn_checkpoints *by)
+static const vn_checkpoint *find_logits(const vn_opened *o, const vn_checkpoints *all)
 {
-	double cosine = 0, size = 0, variance = 0;
-	int    n = 0;
+	const vn_checkpoint *last = NULL;
 
-	for (int i = 0; i < is->n && i < by->n; i++) {
-		const vn_replayed *p = &is->of[i].replay, *q = &by->of[i].replay;
-		if (!is->of[i].replayed || !by->of[i].replayed || p->bad || q->bad || !(p->local > 0 && q->floor > 0))
-			continue;
-		cosine += (p->local + q->floor - q->local) / (2 * sqrt(p->local * q->floor));
-		size += log(p->local / q->floor);
-		variance += 1 / fmax(1, (double)p->independent_numbers);
-		n++;
-	}
-	if (!n || fabs(size / n) > log(LIKE_SIZES))
-		return false;
-	const double numbers = (double)n * n / variance;
-	return cosine / n > fmax(LIKE_ERRORS, fmin(LIKE_ENOUGH, tanh(BY_CHANCE / sqrt(fmax(1, numbers - 2)))));
+	for (int i = 0; i < all->n; i++)
+		if (all->of[i].replayed && all->of[i].value >= 0 && vn_value_is_scores(o->plan, all->of[i].value))
+			last = &all->of[i];
+	return last;
 }
 
-/* Logits in float32 do not show the format of the layers before them, but its roundings do: of two
- * runs in one format, many fall on the same numbers. Takes a format whose errors the candidate's
- * are like, as the reference rounds or as others do, if nothing is wrong in it. */
-static vn_status find_storage(const vn_inference *x, const vn_checkpoints *is, vn_comparison *kept, vn_policy *policy,
-                              vn_error *err)
+/* Is some error as large as a run in the format has? Of a mixture also if it is many times that of
+ * one rounding: a floor that includes another choice of experts says little. */
+static bool is_large_enough(const vn_plan *plan, const vn_checkpoints *all, vn_dtype format)
 {
-	static const char *const names[] = { "bf16", "f16" };
-	static const int         as[] = { LOCAL + VN_LIKE_OTHERS, LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS),
-		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_ATTENTION),
-		                              LOCAL + (VN_LIKE_OTHERS | VN_NOT_NORMS | VN_NOT_ATTENTION), LOCAL };
-	enum { N_NAMES = sizeof names / sizeof *names, N_AS = sizeof as / sizeof *as };
-	vn_policy     p, best = *policy;
-	vn_comparison c;
-	vn_status     st = VN_OK;
-	bool          like = false;
+	const double ulp = vn_dtype_ulp(format, 1);
+	bool         large = false, mixture = false;
 
-	for (int i = 0; !st && !like && i < N_AS * N_NAMES; i++) {
-		vn_policy_from_name(names[i % N_NAMES], &p);
-		st = judge_as(x, p, as[i / N_NAMES], NULL, &c, err);
-		like = !st && c.result.checkpoints.n == is->n && is_like(is, &c.result.checkpoints);
-		best = like ? p : best;
-		vn_comparison_close(&c);
+	for (int k = 0; !mixture && k < plan->n_nodes; k++)
+		mixture = plan->node[k].op == VN_OP_TOP_K;
+	for (int i = 0; !large && i < all->n; i++) {
+		const vn_replayed *l = &all->of[i].replay;
+		large = all->of[i].replayed &&
+		        (vn_local_ratio(l) > LEAST_ERROR || (mixture && l->local > LEAST_SQUARE * ulp * ulp));
 	}
-	if (st || vn_policy_same(best, *policy))
+	return large;
+}
+
+/* Are products alone in the format, whose operands the last state is? Of float16, as many digits as
+ * tf32 has. */
+static vn_status are_products(policy_search *s, vn_dtype format, bool *are, vn_error *err)
+{
+	const vn_role_format of[] = { format == VN_BF16 ? VN_ROLE_BF16 : VN_ROLE_F16, VN_ROLE_TF32 };
+	vn_status            st = VN_OK;
+
+	begin_search(s);
+	for (int i = 0; !st && i < (format == VN_BF16 ? 2 : 4); i++)
+		st = add_trial(s, (trial_idea) { .of = { { i % 2 ? VN_ROLE_PRODUCTS : VN_ROLE_LINEAR, of[i / 2] } }, .n = 1 },
+		               err);
+	for (int i = 0; i < s->n; i++)
+		*are = *are || s->trial[i].nearer > log(NEARER_PRODUCTS);
+	end_search(s);
+	return st;
+}
+
+/* Logits in float32 do not show the format of the layers before them, but the state that they were
+ * computed from does (last_state.h). If it alone was rounded, the error is too small for a run in
+ * that format. all: of judged; kept: of what the search looks at, if that is not all. */
+static vn_status find_storage(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
+                              vn_comparison *kept, vn_policy *policy, vn_error *err)
+{
+	const vn_checkpoint  *logits = find_logits(judged, all);
+	const bool            cut = kept->result.checkpoints.n > 0;
+	const vn_checkpoints *is = cut ? &kept->result.checkpoints : all;
+	policy_search         s = { .x = x, .policy = *policy, .opened = cut ? &kept->opened : judged, .is = is };
+	vn_dtype              format = VN_F32;
+	bool                  products = false;
+	vn_policy             p;
+	vn_comparison         c;
+	vn_status             st = logits ? vn_last_state_format(judged, logits, &format, err) : VN_OK;
+
+	if (st || format == VN_F32 || !vn_policy_from_name(vn_dtype_name(format), &p) ||
+	    (st = are_products(&s, format, &products, err)) || products)
 		return st;
-	st = judge_as(x, best, WHOLE, NULL, &c, err);
-	const bool right = !st && c.result.checkpoints.n == is->n && count_wrong(&c.result.checkpoints) == 0;
-	if (right)
-		*policy = best;
-	vn_comparison_close(right ? kept : &c);
-	if (right)
+	st = vn_infer_again(x, p, VN_JUDGE_WHOLE, NULL, &c, err);
+	const bool taken = !st && c.result.checkpoints.n == is->n &&
+	                   is_large_enough(judged->plan, &c.result.checkpoints, format);
+	if (taken)
+		*policy = p;
+	vn_comparison_close(taken ? kept : &c);
+	if (taken)
 		*kept = c;
 	return st;
 }
@@ -776,7 +597,7 @@ int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all)
 	for (int i = 0; i < all->n; i++)
 		if (vn_local_judges(&all->of[i]) && vn_local_beyond(&all->of[i]) && all->of[i].step < first)
 			first = all->of[i].step;
-	return n > MOST_STEPS && first != INT_MAX && first > step[MOST_STEPS - 1].number ? first : -1;
+	return n > VN_INFER_STEPS && first != INT_MAX && first > step[VN_INFER_STEPS - 1].number ? first : -1;
 }
 
 bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_policy policy, int from)
@@ -789,10 +610,10 @@ bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_po
 		if (!policy.role[role])
 			continue;
 		int n = 0;
-		list_parts(&s.walk, (vn_role)role, s.of);
+		vn_role_parts(&s.walk, (vn_role)role, s.of);
 		for (int i = 0; i < all->n; i++) {
-			s.of[i] = all->of[i].step < from ? PART_NONE : s.of[i];
-			n += s.of[i] != PART_NONE;
+			s.of[i] = all->of[i].step < from ? VN_PART_NONE : s.of[i];
+			n += s.of[i] != VN_PART_NONE;
 		}
 		ends = all_wrong(all, s.of, n);
 	}
@@ -800,19 +621,37 @@ bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_po
 	return ends;
 }
 
+/* Can some format be the candidate's? By what was wrong alone, and without a run. */
+static bool is_some_possible(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
+                             vn_policy policy)
+{
+	policy_search s = { .x = x, .policy = policy, .opened = judged, .is = all };
+	bool          some = (is_ggml_model(judged) || x->heads) && policy.storage == VN_F32 && !policy.products;
+	double        alike;
+
+	begin_search(&s);
+	for (int i = 0; !some && i < N_IDEAS; i++)
+		some = possible(&s, ideas[i], &alike) > 0;
+	end_search(&s);
+	return some;
+}
+
 vn_status vn_compare_find_policy(vn_inference *x, const vn_opened *judged, const vn_checkpoints *all, vn_policy *policy,
                                  vn_error *err)
 {
 	vn_comparison kept = { 0 };
-	x->vocab = is_wide(x->k, judged) ? judged->plan->vocab : 0;
-	vn_status st = is_long(x->k, judged) || x->vocab ? judge_as(x, *policy, WHOLE, NULL, &kept, err) : VN_OK;
+	const bool    cuts = vn_infer_is_long(x->k, judged);
+	if (!cuts && !is_some_possible(x, judged, all, *policy))
+		return VN_OK;
+	x->vocab = vn_infer_is_wide(x->k, judged) ? judged->plan->vocab : 0;
+	vn_status st = cuts || x->vocab ? vn_infer_again(x, *policy, VN_JUDGE_WHOLE, NULL, &kept, err) : VN_OK;
 
 	if (!st && is_ggml_model(judged) && policy->storage == VN_F32 && !policy->products) {
 		const bool cut = kept.result.checkpoints.n > 0;
 		st = find_ggml(x, cut ? &kept.opened : judged, cut ? &kept.result.checkpoints : all, &kept, policy, err);
 	}
 	if (!st && x->heads && policy->storage == VN_F32 && !policy->products)
-		st = find_storage(x, kept.result.checkpoints.n > 0 ? &kept.result.checkpoints : all, &kept, policy, err);
+		st = find_storage(x, judged, all, &kept, policy, err);
 	for (bool found = true; !st && found;) {
 		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,

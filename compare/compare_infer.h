@@ -2,20 +2,7 @@
  * its operations are right. Included only by compare_*.c. */
 #pragma once
 
-#include "compare/compare_line.h"
-
-/* How to compare again. chosen, room: as in vn_compare_open. */
-typedef struct vn_inference {
-	const vn_compare_line    *k;
-	const vn_compare_options *options; /* of the comparison */
-	const char               *again;
-	char                     *chosen;
-	size_t                    room;
-	vn_recording            **first; /* (2) NULL; kept by the search: the steps of a long pair that it looks at */
-	bool                      heads; /* only logits were recorded, in float32 */
-	bool                      later; /* these are the last ones, and all before joined to one; else the first */
-	int64_t                   vocab; /* set by the search: of it, only a sample is compared; 0: all */
-} vn_inference;
+#include "compare/infer_again.h"
 
 /* Returns the number of the first step in which an operation is wrong, if it is behind those that
  * the search looks at; else -1. */

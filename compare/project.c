@@ -10,6 +10,7 @@
 #include "libref/base/text.h"
 #include "libref/model/hub.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,6 +35,13 @@ static vn_status read_word(reader *r, const char *key, enum project_kind kind, c
 	vn_status    st = vn_yaml_copy(r->y, key, &word);
 
 	*to = word;
+	if (!st && !*word)
+		return vn_yaml_fail(r->y, "%s has no value", key);
+	if (!st && kind != WORD && strncmp(word, "~/", 2) == 0 && getenv("HOME")) {
+		*to = vn_alloc_check(vn_text_new("%s%s", getenv("HOME"), word + 1));
+		free(word);
+		return VN_OK;
+	}
 	if (st || kind == WORD || *word == '/')
 		return st;
 	char       *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
@@ -69,8 +77,9 @@ static vn_status read_format(void *r)
 	return read_word(r, "format", WORD, &((reader *)r)->to->format);
 }
 
-/* Writes the path of the next vernier.yaml; "": there is none. */
-static void find_file(char path[PATH_MAX])
+/* Writes the path of the next vernier.yaml, and what lies there; "": there is none. A link is one,
+ * wherever it leads. */
+static void find_file(char path[PATH_MAX], struct stat *there)
 {
 	char folder[PATH_MAX];
 
@@ -79,7 +88,7 @@ static void find_file(char path[PATH_MAX])
 		return;
 	for (;;) {
 		if (snprintf(path, PATH_MAX, "%s/" VN_PROJECT_FILE, strcmp(folder, "/") ? folder : "") < PATH_MAX &&
-		    access(path, F_OK) == 0)
+		    lstat(path, there) == 0)
 			return;
 		*path = '\0';
 		char *slash = strrchr(folder, '/');
@@ -103,15 +112,15 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 	reader      r = { .to = p };
 
 	*p = (vn_project) { 0 };
-	find_file(path);
-	if (!*path || stat(path, &file) != 0)
+	find_file(path, &file);
+	if (!*path)
 		return VN_OK;
-	char *kept = vn_alloc_text(path);
-	if (file.st_uid != geteuid()) {
-		p->ignored = kept;
+	const bool mine = file.st_uid == geteuid(); /* before it is followed: anybody can leave a link in /tmp */
+	if (mine && stat(path, &file) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, errno == ENOENT ? "a link that leads nowhere" : strerror(errno));
+	*(mine && file.st_uid == geteuid() ? &p->path : &p->ignored) = vn_alloc_text(path);
+	if (p->ignored)
 		return VN_OK;
-	}
-	p->path = kept;
 	vn_status st = vn_read_text(p->path, VN_YAML_MOST, &text, &n, err);
 	if (!st && !(st = vn_yaml_open(p->path, text, n, "a project", &r.y, err)))
 		st = vn_yaml_document(r.y, "a project", sections, sizeof sections / sizeof *sections, &r);

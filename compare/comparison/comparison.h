@@ -246,8 +246,6 @@ typedef struct vn_compare_options {
 
 typedef struct vn_graph vn_graph; /* localise.c */
 
-typedef enum vn_like_others { VN_UNLIKE_OTHERS, VN_LIKE_OTHERS, VN_NOT_NORMS = 2, VN_NOT_ATTENTION = 4 } vn_like_others;
-
 struct vn_checkpoints;
 /* Stops the replay when more than `most` of the checkpoints that count have a larger local error
  * than in `than`, a comparison of the same checkpoints. */
@@ -271,8 +269,6 @@ typedef struct vn_request {
 	bool                      only_local;  /* the local errors alone, without any floor of a run */
 	bool                      sampled;     /* the recordings have some logits only (libref/plan/vocab_part.h) */
 	const vn_bound           *bound;       /* where to stop the replay; NULL */
-	/* the reference rounds as other implementations do (vn_reference_variants_put_all) */
-	vn_like_others            as_others;
 } vn_request;
 
 /* The inputs of a chapter, which it reads: the request, and what was opened for it. Set by the

@@ -104,7 +104,8 @@ static void other_states(vn_case *t, const vn_trial *at)
 		{ .kind = VN_STATE_EARLIER, .calls = 1 },
 		{ .kind = VN_STATE_EARLIER, .calls = 2 },
 		{ .kind = VN_STATE_EARLIER, .calls = 3 },
-		{ .kind = VN_STATE_AGAIN },
+		{ .kind = VN_STATE_AGAIN, .calls = 1 },
+		{ .kind = VN_STATE_AGAIN, .calls = 2 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_BF16 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
 		{ .kind = VN_STATE_PADDING },
@@ -119,6 +120,20 @@ static void other_states(vn_case *t, const vn_trial *at)
 			                       .state = states[i] };
 		vn_try(t, &h);
 	}
+}
+
+/* How many tokens of a call an expert takes. */
+static void fit_capacity(vn_case *t, const vn_trial *at)
+{
+	const vn_plan *p = t->site->plan;
+	const int64_t  high = t->site->tokens * vn_value_row(&p->value[p->node[at->node].in[VN_EXPERTS_IDS]]);
+	vn_trial       h = *at;
+
+	h.finding = VN_FINDING_CAPACITY;
+	vn_trial_constant_put(&h, "capacity", 1);
+	const vn_least best = vn_case_best_whole(t, &h, 1, high);
+	if (isfinite(best.error))
+		vn_fit_whole(t, &h, (int64_t)best.x, 1, high);
 }
 
 /* What is fitted at an operation: a function that reads the number off, or the constant of a
@@ -142,7 +157,9 @@ static const struct estimator_row {
 	{ NORMS, VN_FINDING_EPS_OUTSIDE, { 1e-13, 10, 17, false }, .beside = true },
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
 	{ OF(ATTENTION), .read_alone = vn_estimate_blocks },
+	{ OF(ATTENTION), .read_alone = vn_estimate_prefix },
 	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
+	{ OF(EXPERTS), .read_alone = fit_capacity, .read_among = fit_capacity },
 	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },
 	{ OF(DELTA_RULE), .read_alone = other_states },

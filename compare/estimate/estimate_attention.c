@@ -167,6 +167,29 @@ void vn_estimate_blocks(vn_case *t, const vn_trial *at)
 		vn_try(t, &h);
 }
 
+/* Of a prefix all queries but the last are wrong; the last of these see few keys more, and may seem
+ * right. */
+void vn_estimate_prefix(vn_case *t, const vn_trial *at)
+{
+	enum { SEEM_RIGHT = 8 };
+	const int axis = vn_axes_find(t->site->axes, "token");
+	int64_t   first, last;
+	vn_trial  h = *at;
+
+	if (t->part || axis < 0 || !t->site->plan->node[at->node].c.attention.causal)
+		return;
+	vn_case_rows_off(t, NULL, &first, &last);
+	const int64_t least = t->site->first + last + 2, end = t->site->first + t->site->cand.shape.dim[axis],
+				  most = least + SEEM_RIGHT < end ? least + SEEM_RIGHT : end - 1;
+	h.finding = VN_FINDING_PREFIX_SEEN;
+	vn_trial_constant_put(&h, "prefix", (double)least);
+	if (first != 0 || most < least)
+		return;
+	const vn_least best = vn_case_best_whole(t, &h, least, most);
+	if (isfinite(best.error))
+		vn_fit_whole(t, &h, (int64_t)best.x, least, most);
+}
+
 /* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are tested */

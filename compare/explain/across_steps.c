@@ -44,6 +44,8 @@ typedef struct point_group {
 	vn_case         *t;
 	vn_findings    **x; /* (n) */
 	int              n;
+	vn_findings    **beside; /* (n_beside) of other results of the same operation */
+	int              n_beside;
 	verdict         *known;
 	int              n_known;
 	refuted_answers *refuted; /* (n) */
@@ -54,6 +56,15 @@ typedef struct point_group {
 static const char *name_of(const vn_result *r, const vn_findings *x)
 {
 	return r->checkpoints.of[x->checkpoint].name;
+}
+
+/* The operation that makes the checkpoint; -1: none of the model's plan. */
+static int node_of(const vn_case *t, const vn_findings *x)
+{
+	const vn_plan *p = vn_model_plan(t->opened->model);
+	const int      v = vn_plan_find(p, name_of(t->result, x));
+
+	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 }
 
 /* Does the checkpoint differ in the order of its columns alone? */
@@ -246,6 +257,14 @@ static void hold_against(point_group *g, const vn_findings *x, vn_trial *h)
 		if (!has_a_say(t, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
 		if ((h->refuted = stays_wrong(t, y, x, h, fraction_there(g, h, y->checkpoint))))
+			speak_against(g, h, VN_WRONG_OTHERWISE, y->checkpoint);
+	}
+	for (int i = 0; !h->refuted && i < g->n_beside; i++) {
+		const vn_findings *y = g->beside[i];
+		if (!has_a_say(t, y, x, h))
+			continue;
+		const double left = fraction_there(g, h, y->checkpoint); /* NaN: it is another mistake than y's */
+		if ((h->refuted = !isnan(left) && stays_wrong(t, y, x, h, left)))
 			speak_against(g, h, VN_WRONG_OTHERWISE, y->checkpoint);
 	}
 	bool another = !of_one_query(t, x, h);
@@ -512,25 +531,34 @@ void vn_explain_across_steps(vn_case *t, vn_all_findings *x)
 {
 	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;
-	point_group    g = { .t = t, .x = vn_alloc_zero(n, sizeof *g.x), .refuted = vn_alloc_zero(n, sizeof *g.refuted) };
+	point_group    g = { .t = t,
+		                 .x = vn_alloc_zero(n, sizeof *g.x),
+		                 .beside = vn_alloc_zero(n, sizeof *g.beside),
+		                 .refuted = vn_alloc_zero(n, sizeof *g.refuted) };
 	VN_FREED bool *done = vn_alloc_zero(n, sizeof *done);
+	VN_FREED int  *node = vn_alloc(n, sizeof *node);
 	vn_progress    bar = { 0 };
 
 	const bool several = vn_recording_steps(t->opened->cand, &step) > 1;
 	if (several)
 		vn_progress_start(&bar, "answer held against the other steps", x->n);
+	for (int i = 0; i < x->n && several; i++)
+		node[i] = is_order(t->result, &x->of[i]) ? -1 : node_of(t, &x->of[i]);
 	for (int i = 0; i < x->n && several && !t->failed->st; i++) {
 		if (done[i] || is_order(t->result, &x->of[i]))
 			continue;
-		g.n = 0;
-		for (int k = i; k < x->n; k++)
-			if (!is_order(t->result, &x->of[k]) &&
-			    strcmp(name_of(t->result, &x->of[k]), name_of(t->result, &x->of[i])) == 0) {
+		g.n = g.n_beside = 0;
+		for (int k = 0; k < x->n; k++)
+			if (is_order(t->result, &x->of[k]))
+				continue;
+			else if (strcmp(name_of(t->result, &x->of[k]), name_of(t->result, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
+			} else if (node[i] >= 0 && node[k] == node[i]) {
+				g.beside[g.n_beside++] = &x->of[k];
 			}
 		one_point(&g, &bar);
 	}
 	vn_progress_stop(&bar);
-	VN_FREE(g.right, g.x, g.refuted, g.known);
+	VN_FREE(g.right, g.x, g.beside, g.refuted, g.known);
 }

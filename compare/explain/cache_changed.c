@@ -105,9 +105,10 @@ static void change_row(const vn_applied_changed *c, double number, vn_dtype stor
 {
 	if (c->kind == VN_CHANGED_ROUNDED) {
 		memcpy(to, x, (size_t)K * sizeof *to);
-		vn_in_format_read_by(to, K, c->format, c->number);
+		if (c->number >= 0)
+			vn_in_format_read_by(to, K, c->format, c->number);
 		for (int d = 0; d < K; d++)
-			to[d] = stored(storage, to[d]);
+			to[d] = stored(storage, c->number < 0 ? vn_in_format(to[d], c->format) : to[d]);
 		return;
 	}
 	const vn_rounding_format as = c->format ? c->format : VN_FORMAT_INT8;
@@ -330,6 +331,9 @@ static int find_heads(const changed_steps *x, bool *in)
 
 typedef struct changed_search {
 	const changed_steps *x;
+	/* Of keys and of values: the block and factor that leave least, and what they leave */
+	vn_applied_changed   block[2];
+	double               block_left[2];
 	vn_applied_changed   best;
 	double               left, second; /* in floors, of the step with the most */
 	vn_applied_changed   now;
@@ -440,6 +444,21 @@ static double error_of_keys(void *of, double factor)
 	return error_of_factor(s, factor);
 }
 
+/* Of all blocks, one inside a run of changed slots leaves least. */
+static void keep_block(changed_search *s, double factor)
+{
+	const int side = s->now.of - 1;
+
+	if (s->now.slots != VN_SLOTS_RANGE)
+		return;
+	const double left = error_of_factor(s, factor);
+	if (s->block[side].n && !(left < s->block_left[side]))
+		return;
+	s->block[side] = s->now;
+	s->block[side].number = factor;
+	s->block_left[side] = left;
+}
+
 /* Fits the factor, in the fewest digits that leave little more. both: one of keys, and one of
  * values. */
 static void weigh_factor(changed_search *s, bool both)
@@ -452,6 +471,8 @@ static void weigh_factor(changed_search *s, bool both)
 	s->now.values = both ? 1 : s->now.values;
 	const double   unmodified = error_of_factor(s, 1);
 	const vn_least least = vn_search_scale(both ? error_of_keys : error_of_factor, s, factors, NEAR * unmodified);
+	if (!both)
+		keep_block(s, least.x);
 	if (!(least.error < NEAR * unmodified))
 		return;
 	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
@@ -471,7 +492,8 @@ static void weigh_factor(changed_search *s, bool both)
 	weigh_change(s);
 }
 
-/* A cache in 8 bits, also one whose scale is not that by which it was rounded. */
+/* A cache in 8 bits, also one whose scale is not that by which it was rounded, or (less than 0)
+ * without scales. */
 static void weigh_rounded(changed_search *s)
 {
 	static const struct {
@@ -480,7 +502,8 @@ static void weigh_rounded(changed_search *s)
 	} ways[] = {
 		{ VN_FORMAT_INT8, 0 },       { VN_FORMAT_INT8, 127.5 },    { VN_FORMAT_INT8, 128 },
 		{ VN_FORMAT_INT8_HALF, 0 },  { VN_FORMAT_INT8_HALF, 127 }, { VN_FORMAT_INT8_128, 0 },
-		{ VN_FORMAT_INT8_128, 127 }, { VN_FORMAT_E4M3, 0 },
+		{ VN_FORMAT_INT8_128, 127 }, { VN_FORMAT_E4M3, 0 },        { VN_FORMAT_E4M3, -1 },
+		{ VN_FORMAT_E5M2, -1 },
 	};
 
 	s->now.kind = VN_CHANGED_ROUNDED;
@@ -538,6 +561,60 @@ static void weigh_empty(changed_search *s, double work)
 				weigh_change(s);
 }
 
+/* Moves one end of the run s->now to where its factor leaves least. Returns whether that is
+ * elsewhere. */
+static bool move_end(changed_search *s, bool last, double *left)
+{
+	const int past = (int)s->x->q->a.past, first = s->now.first, end = first + s->now.n;
+	int       best = last ? end : first;
+
+	for (int i = last ? first + 1 : 0; i <= (last ? past : end - 1); i++) {
+		s->now.first = last ? first : i;
+		s->now.n = (last ? i : end) - s->now.first;
+		const double now = error_of_factor(s, s->now.number);
+		if (now < *left) {
+			*left = now;
+			best = i;
+		}
+	}
+	s->now.first = last ? first : best;
+	s->now.n = (last ? best : end) - s->now.first;
+	return best != (last ? end : first);
+}
+
+/* Is a scaled block, of these keys or values, an answer already? The run is it, or it with slots
+ * that hardly count. */
+static bool is_scaled_block(const changed_search *s, const vn_applied_changed *run)
+{
+	return s->left <= VN_LOCAL_LIMIT && s->best.kind == VN_CHANGED_SCALED && s->best.slots == VN_SLOTS_RANGE &&
+	       s->best.of == run->of;
+}
+
+/* Any run of slots that is scaled: from the block that leaves least, its ends are moved and its
+ * factor fitted in turn. */
+static void weigh_runs(changed_search *s, double work)
+{
+	enum { TURNS = 8 };
+
+	for (int side = 0; side < 2; side++) {
+		double left = s->block_left[side];
+		bool   moved = true;
+		if (!s->block[side].n || is_scaled_block(s, &s->block[side]) ||
+		    work * (double)s->x->q->a.past * TURNS * 2 > MOST_WORK)
+			continue;
+		s->now = s->block[side];
+		for (int i = 0; i < TURNS && moved; i++) {
+			moved = move_end(s, true, &left);
+			moved = move_end(s, false, &left) || moved;
+			const vn_least least = vn_search_scale(error_of_factor, s, factors, left);
+			s->now.number = least.error < left ? least.x : s->now.number;
+			left = fmin(least.error, left);
+		}
+		if (s->now.n >= LEAST_FITTED)
+			weigh_factor(s, false);
+	}
+}
+
 /* Two blocks whose keys are exchanged, but not their values: to a query that sees both, the reverse
  * is the same. */
 static void weigh_exchanged(changed_search *s, double work)
@@ -588,6 +665,7 @@ static void weigh_blocks(changed_search *s, bool some)
 			if (i || size < a->past)
 				weigh_slots(s, some);
 		}
+	weigh_runs(s, work);
 	if (some)
 		weigh_empty(s, work);
 	weigh_exchanged(s, work);
@@ -604,6 +682,7 @@ static void find_change(changed_search *s, bool some, search_in in)
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
+	s->block[0].n = s->block[1].n = 0;
 	if (in == IN_NAMED && !some)
 		weigh_moved(s);
 	if (in == IN_BLOCKS)

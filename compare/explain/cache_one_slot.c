@@ -331,12 +331,14 @@ static void find_holder_in_heads(const query_steps *x, slot_search *s)
 	*s = better ? some : all;
 }
 
-static void try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by)
+/* several: it was found in several steps. */
+static void try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by, bool several)
 {
 	vn_trial h = VN_TRIAL(CACHE_ONE_ALONE, (int)(q->a.n - t->site->plan->node), .kind = VN_BY_ONE_CACHED,
 	                      .one_cached = { (int)s->at, s->of, (int)s->holds, s->others });
 	vn_made  made;
 
+	h.lent = several;
 	if (!vn_last_query_begin(t, q->x, &made))
 		return;
 	for (int i = 0; s->some && i < q->a.H && q->a.H <= VN_HEADS_MOST; i++) {
@@ -363,7 +365,7 @@ static void try_best(vn_case *t, const query_steps *x)
 	if (best->of == VALUE)
 		put_value(x, best->at, best->holds);
 	for (int i = 0; i < x->n; i++)
-		try_slot(t, &x->q[i], best, x->by);
+		try_slot(t, &x->q[i], best, x->by, x->n > 1);
 }
 
 void vn_explain_one_slot(vn_case *t, vn_findings **x, int n)

@@ -45,7 +45,10 @@ void vn_sentence_fault(const vn_sentence *s)
 
 void vn_sentence_stretch(const vn_sentence *s)
 {
-	VN_PUT(s, VN_TITLE(R5), vn_trial_constant(s->h, "turn"));
+	if (vn_trial_mistake(s->h) == VN_MISTAKE_R8)
+		VN_PUT(s, "%s", VN_TITLE(R8));
+	else
+		VN_PUT(s, VN_TITLE(R5), vn_trial_constant(s->h, "turn"));
 	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }
 

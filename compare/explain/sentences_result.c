@@ -140,7 +140,7 @@ void vn_sentence_state(const vn_sentence *s)
 		break;
 	case VN_STATE_FIRST: VN_PUT(s, "%s", VN_TITLE(G19_FIRST)); break;
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
-	case VN_STATE_AGAIN: VN_PUT(s, "%s", VN_TITLE(G19_AGAIN)); break;
+	case VN_STATE_AGAIN: VN_PUT(s, "%s", o->calls > 1 ? VN_TITLE(G19_DRAFTS) : VN_TITLE(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
 	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
 	case VN_STATE_USUAL: break;
@@ -178,7 +178,8 @@ void vn_sentence_changed(const vn_sentence *s)
 		                                     : "8 bits");
 		break;
 	case VN_CHANGED_ROUNDED:
-		VN_PUT(s, VN_FORM(C7_ROUNDED), what[c->of], whose, vn_format_words[c->format]);
+		VN_PUT(s, c->number < 0 ? VN_FORM(C7_CAST) : VN_FORM(C7_ROUNDED), what[c->of], whose,
+		       vn_format_words[c->format]);
 		if (c->number > 0)
 			vn_text_add(s->text, s->size, ", but are read by the scale largest number / %g", c->number);
 		break;

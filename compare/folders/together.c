@@ -21,7 +21,7 @@ static const char *const verdicts[] = { "within", "outside", "trouble" }; /* by 
 
 void vn_together_free(vn_together *t)
 {
-	free(t->pair);
+	VN_FREE(t->pair, t->saw);
 	*t = (vn_together) { .sides = 0 };
 }
 
@@ -79,7 +79,7 @@ static json_t *whole_json(const vn_together *t)
 {
 	json_t *j = json_pack("{s:s, s:s, s:o}", "schema", SCHEMA, "verdict", verdicts[vn_together_status(t)], "reference",
 	                      vn_json_text(t->side[0])),
-		   *several = json_array(), *ignored = json_array(), *pairs = json_array();
+		   *several = json_array(), *ignored = json_array(), *pairs = json_array(), *saw = json_array();
 
 	for (int s = 1; s < t->sides; s++)
 		json_array_append_new(several, vn_json_text(t->side[s]));
@@ -95,6 +95,11 @@ static json_t *whole_json(const vn_together *t)
 	for (int s = 0; s < t->sides; s++)
 		json_array_append_new(ignored, json_pack("{s:i, s:i}", "folders", t->folders[s], "other_files", t->others[s]));
 	json_object_set_new(j, "ignored", ignored);
+	for (int i = 0; i < t->n_saw; i++)
+		json_array_append_new(saw, vn_json_text(t->saw[i]));
+	if (t->n_saw)
+		json_object_set(j, "saw", saw);
+	json_decref(saw);
 	for (int i = 0; i < t->n; i++)
 		json_array_append_new(pairs, pair_json(&t->pair[i], t->sides));
 	json_object_set_new(j, "pairs", pairs);
@@ -181,7 +186,8 @@ static bool read_pair(const json_t *j, int sides, vn_together_pair *p)
 static bool read_whole(const json_t *j, vn_together *t)
 {
 	const json_t *several = json_object_get(j, "candidates"), *part = json_object_get(j, "part"),
-				 *pairs = json_object_get(j, "pairs"), *next = json_object_get(j, "next");
+				 *pairs = json_object_get(j, "pairs"), *next = json_object_get(j, "next"),
+				 *saw = json_object_get(j, "saw");
 	const size_t n = json_array_size(several);
 
 	*t = (vn_together) {
@@ -192,7 +198,11 @@ static bool read_whole(const json_t *j, vn_together *t)
 		.total = count_of(j, "total"),
 		.pair = vn_alloc_zero(json_array_size(pairs), sizeof *t->pair),
 		.n = (int)json_array_size(pairs),
+		.saw = vn_alloc_zero(json_array_size(saw), sizeof *t->saw),
+		.n_saw = (int)json_array_size(saw),
 	};
+	for (int i = 0; i < t->n_saw; i++)
+		t->saw[i] = text_of(json_array_get(saw, (size_t)i));
 	if ((several && (n < 2 || n >= VN_MOST_FOLDERS)) || t->total < 0 ||
 	    (part && (t->part.index < 1 || t->part.index > t->part.of || t->part.of > VN_MOST_PARTS)))
 		return false;
@@ -222,11 +232,12 @@ vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
 
 	*t = (vn_together) { .sides = 0 };
 	if (st)
-		return st;
+		return st == VN_ERR_FORMAT ? vn_context(err, st, "the summaries of all parts (compare --summary) are joined")
+		                           : st;
 	VN_OWNED json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	free(text); /* before read_whole makes the tree a second time */
 	if (!j)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: not JSON: %s", path, why.line, why.text);
 	return read_whole(j, t) ? VN_OK
 	                        : vn_fail(err, VN_ERR_FORMAT,
 	                                  "%s: was not written by vernier compare --summary (schema " SCHEMA ")", path);
@@ -336,6 +347,26 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
 	return st;
 }
 
+void vn_together_saw(vn_together *t, const char *name, vn_digest files)
+{
+	char text[sizeof files.hex + PATH_MAX];
+
+	snprintf(text, sizeof text, "%.16s %s", files.hex, name);
+	t->saw = vn_alloc_grown(t->saw, (size_t)t->n_saw, sizeof *t->saw);
+	t->saw[t->n_saw++] = kept(text);
+}
+
+vn_digest vn_together_same(const vn_together *t)
+{
+	vn_digester *d = vn_alloc_check(vn_digester_create());
+
+	if (t->work)
+		vn_digester_add(d, t->work, strlen(t->work));
+	for (int i = 0; i < t->n_saw; i++)
+		vn_digester_add(d, t->saw[i], strlen(t->saw[i]) + 1);
+	return vn_digester_finish(d);
+}
+
 int vn_together_status(const vn_together *t)
 {
 	int worst = 0;
@@ -425,6 +456,17 @@ static int part_number(const vn_together *part, int n, int index)
 	return -1;
 }
 
+/* The first pair whose files were others when the second part was compared; NULL: none. */
+static const char *recorded_again(const vn_together *a, const vn_together *b)
+{
+	for (int i = 0; i < a->n_saw && i < b->n_saw; i++) {
+		const char *x = strchr(a->saw[i], ' '), *y = strchr(b->saw[i], ' ');
+		if (x && y && strcmp(x, y) == 0 && strcmp(a->saw[i], b->saw[i]) != 0)
+			return x + 1;
+	}
+	return NULL;
+}
+
 static vn_status check_parts(const vn_together *part, const char *const *path, int n, vn_error *err)
 {
 	const int of = part->part.of;
@@ -436,7 +478,13 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 		if (part[i].part.of != of)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i], part[i].part.of,
 			               path[0], of);
-		if (strcmp(part[i].work, part->work) != 0 || part[i].total != part->total || part[i].sides != part->sides)
+		const char *again = recorded_again(part, &part[i]);
+		if (again)
+			return vn_fail(err, VN_ERR_MISMATCH,
+			               "%s was recorded again between %s and %s: compare the part again that was made first", again,
+			               path[0], path[i]);
+		if (part[i].n_saw != part->n_saw || strcmp(part[i].work, part->work) != 0 || part[i].total != part->total ||
+		    part[i].sides != part->sides)
 			return vn_fail(err, VN_ERR_MISMATCH,
 			               "%s is a part of another comparison than %s: of other files, with another model, "
 			               "other options, limits or name maps, or by another version of vernier",
@@ -473,6 +521,8 @@ vn_status vn_together_join(const vn_together *part, const char *const *path, int
 	*whole = *part;
 	whole->part.of = whole->n = 0;
 	whole->pair = NULL;
+	whole->saw = vn_alloc((size_t)part->n_saw + 1, sizeof *whole->saw);
+	memcpy(whole->saw, part->saw, (size_t)part->n_saw * sizeof *whole->saw);
 	whole->next = NULL;
 	while (!st && (i = next_part(part, n, at)) >= 0) {
 		const vn_together_pair *p = &part[i].pair[at[i]++];

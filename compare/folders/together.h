@@ -12,6 +12,8 @@
 #include "compare/folders/part.h"
 #include "compare/match/folders.h"
 
+#include "libref/base/digest.h"
+
 #include <stdio.h>
 
 /* The outcome of one pair, or of a name that some folders lack. */
@@ -32,8 +34,10 @@ typedef struct vn_together {
 	const char       *side[VN_MOST_FOLDERS]; /* (sides) the folders as they were given: the reference first */
 	int               sides;
 	vn_folder_part    part;
-	const char       *work;                                              /* a digest of what is compared, and how */
-	int               total;                                             /* pairs of all parts */
+	const char       *work;  /* a digest of what is compared, and how */
+	int               total; /* pairs of all parts */
+	const char      **saw;   /* (n_saw) of all pairs: a digest of the files, a space, the name; none: not shared */
+	int               n_saw;
 	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* as in vn_folder_pairs */
 	vn_together_pair *pair;                                              /* (n), by name */
 	int               n;
@@ -46,6 +50,10 @@ typedef struct vn_together {
  * failure. VN_ERR_IO: the size of a file cannot be read. */
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
+/* Adds what the files of the next pair hold, of this part or another. */
+void      vn_together_saw(vn_together *t, const char *name, vn_digest files);
+/* A digest of what is compared, and how, and of what all files hold. */
+vn_digest vn_together_same(const vn_together *t);
 /* Returns the outcome of a pair as JSON, to be freed; NULL without memory. */
 char     *vn_together_pack(const vn_together *t, const vn_together_pair *p);
 /* Adds the next pair, in the order of their names: as vn_together_pack returns it, or NULL; and the

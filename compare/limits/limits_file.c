@@ -417,7 +417,7 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 
 	*l = NULL;
 	if ((st = vn_read_text(path, VN_YAML_MOST, &text, &n, err)))
-		return st;
+		return st == VN_ERR_FORMAT ? vn_context(err, st, "limits are a file of rules (vernier help limits.md)") : st;
 	if (stat(path, &here.file) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (const chain *c = outer; c; c = c->outer)

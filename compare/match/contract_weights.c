@@ -3,6 +3,7 @@
 #include "compare/weights/weights_report.h"
 #include "compare/weights/weights_side.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,21 +56,33 @@ static void add_weight_lines(const vn_opened *o, vn_remarks *remarks, const vn_w
 		vn_lines_add(&remarks->notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
-/* The number of the other side's weights that are one of the reference's under another name; 0 too
- * if a name is common to both. */
-static int renamed_weights(const vn_weights *w, const vn_weight_side side[2])
+/* Is one of the names on both sides (common) with other numbers? */
+static bool differs_in_common(const vn_weights *w)
 {
-	int n = 0;
+	for (int i = 0; i < w->n_found; i++)
+		if (w->found[i].row[0] && w->found[i].row[1] && strcmp(w->found[i].row[0]->name, w->found[i].row[1]->name) == 0)
+			return true;
+	return false;
+}
 
-	if (w->extra < w->n[1] || w->n_found < w->n[0] + w->n[1])
-		return 0;
+/* The number of the other side's weights that are one of the reference's under another name; 0 too
+ * if more than a quarter of the names (common) are on both sides, if one of these differs, or if
+ * the weights under other names are known ones in another form, such as a fused product. */
+static int renamed_weights(const vn_weights *w, const vn_weight_side side[2], int *common)
+{
+	int n = 0, both = 0;
+
 	for (int i = 0; i < side[1].n; i++) {
-		int k = 0;
-		while (k < side[0].n && !vn_weights_same(&side[0].row[k], &side[1].row[i]))
+		int k = 0, same = -1;
+		while (k < side[0].n && strcmp(side[0].row[k].name, side[1].row[i].name) != 0) {
+			same = same < 0 && vn_weights_same(&side[0].row[k], &side[1].row[i]) ? k : same;
 			k++;
-		n += k < side[0].n;
+		}
+		both += k < side[0].n;
+		n += k == side[0].n && same >= 0;
 	}
-	return n;
+	*common = both;
+	return 4 * both > w->n[0] || w->n_found < w->n[0] + w->n[1] - 2 * both || differs_in_common(w) ? 0 : n;
 }
 
 static bool has_head(const vn_plan *plan)
@@ -100,12 +113,16 @@ void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recor
 		vn_lines_add(&remarks->notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
 	} else {
 		w = vn_weights_compare(&side[0], &side[1], options->threads);
-		const int renamed = renamed_weights(w, side);
+		int       common;
+		const int renamed = renamed_weights(w, side, &common);
 		if (renamed) {
+			char names[24] = "no name is";
+			if (common)
+				snprintf(names, sizeof names, "%d name%s", common, common == 1 ? " is" : "s are");
 			vn_lines_add(&remarks->notes,
-			             "weights: no name is on both sides; %d of the %d of the %s are the reference's under another "
-			             "name, the others were not checked",
-			             renamed, side[1].n, who);
+			             "weights: %s on both sides; %d of the %d others of the %s are the reference's under another "
+			             "name, the rest was not checked",
+			             names, renamed, side[1].n - common, who);
 			vn_weights_free(w);
 			w = NULL;
 		} else if (options->model && w->n_found + w->rounded > 0)

@@ -1,7 +1,7 @@
 /* draws.c: see draws.h. */
 #include "compare/replay/draws.h"
 
-#include "compare/replay/draw_choices.h"
+#include "compare/replay/draw_channels.h"
 #include "libref/base/alloc.h"
 #include "libref/base/digest.h"
 #include "libref/exec/eval.h"
@@ -25,35 +25,19 @@ typedef struct step_pool {
 	double sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
 } step_pool;
 
-/* The squared error of each channel over the steps that pool_channels.h judges together. */
-typedef struct pooled_channels {
-	double *channel[2]; /* (channels): of the candidate; the mean of the draws; NULL: of no step */
-	/* the error of the draws in all channels; its square over its degrees of freedom */
-	double  all, squares;
-} pooled_channels;
-
-/* The squared error of each channel (number of a row) at the end of a span, over the rows that are
- * read. */
-typedef struct channel_errors {
-	double *now;           /* (n) of the tensor that is being read */
-	double *sum, *squares; /* (n) over the draws, of now and of its square */
-	int64_t n;             /* 0: not known */
-	size_t  room;
-} channel_errors;
-
 struct vn_draws {
-	draw             draw[VN_DRAWS_MOST];
-	int              n;
-	unsigned char   *ends;   /* (steps, values): a span ends at this value */
-	bool            *want;   /* (values), in this step */
-	step_pool       *pool;   /* (values) */
-	pooled_channels *pooled; /* (n_pooled), numbered as checkpoints' `channels` */
-	int              n_pooled;
-	vn_span_floor    floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
-	double          *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
-	channel_errors   channels[VN_MAX_OUT + 2]; /* of the same outputs */
-	double          *row[2];                   /* (row_room), scratch */
-	size_t           row_room;
+	draw                draw[VN_DRAWS_MOST];
+	int                 n;
+	unsigned char      *ends;   /* (steps, values): a span ends at this value */
+	bool               *want;   /* (values), in this step */
+	step_pool          *pool;   /* (values) */
+	vn_pooled_channels *pooled; /* (n_pooled), numbered as checkpoints' `channels` */
+	int                 n_pooled;
+	vn_span_floor       floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
+	double             *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
+	vn_channel_errors   channels[VN_MAX_OUT + 2]; /* of the same outputs */
+	double             *row[2];                   /* (row_room), scratch */
+	size_t              row_room;
 };
 
 /* ---- where spans end ------------------------------------------------------------------------- */
@@ -278,29 +262,6 @@ static void make_row_room(vn_draws *d, size_t n)
 	d->row_room = n;
 }
 
-/* Makes room for n channels, in one block, without errors so far. */
-static void begin_channels(channel_errors *c, int64_t n)
-{
-	if (!c->now || (size_t)n > c->room) {
-		free(c->now);
-		c->now = vn_alloc(3 * (size_t)n, sizeof *c->now);
-		c->room = (size_t)n;
-	}
-	c->n = n;
-	c->sum = c->now + c->room;
-	c->squares = c->sum + c->room;
-	memset(c->now, 0, 3 * c->room * sizeof *c->now);
-}
-
-/* Adds the draw that was read. */
-static void add_channels(channel_errors *c)
-{
-	for (int64_t i = 0; i < c->n; i++) {
-		c->sum[i] += c->now[i];
-		c->squares[i] += c->now[i] * c->now[i];
-	}
-}
-
 static int64_t rows_of(const vn_tensor *t, int axis)
 {
 	return axis >= 0 ? t->shape.dim[axis] : 1;
@@ -335,7 +296,7 @@ static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *
 /* Fills error with that of at most ROWS_READ rows, at equal distances, and c->now with that of
  * their channels. Returns the number of rows. axis: of the tokens; -1: there is none. */
 static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error,
-                         channel_errors *c)
+                         vn_channel_errors *c)
 {
 	axis_split    s = { 1, rows_of(fine, axis), 1 };
 	const int64_t step = (s.rows + ROWS_READ - 1) / ROWS_READ;
@@ -347,7 +308,7 @@ static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x,
 	}
 	make_row_room(d, (size_t)s.inner);
 	if (c->n == 0)
-		begin_channels(c, s.outer * s.inner);
+		vn_channels_begin(c, s.outer * s.inner);
 	memset(c->now, 0, (size_t)c->n * sizeof *c->now);
 	for (int64_t t = 0; t < s.rows; t += step)
 		error[n++] = error_of_row(d, fine, x, s, t, c->now);
@@ -369,21 +330,6 @@ static double freedom_of_row(const double *error, int draws, int64_t rows)
 			const double off = error[i * ROWS_READ + t] / mean - 1;
 			var += off * off / (draws - 1);
 		}
-		n += mean > 0;
-	}
-	return var > 0 ? 2 * (double)n / var : 1;
-}
-
-/* Same, of a channel over the draws, averaged over channels. */
-static double freedom_of_channel(const channel_errors *c, int draws)
-{
-	double  var = 0;
-	int64_t n = 0;
-
-	for (int64_t i = 0; i < c->n; i++) {
-		const double mean = c->sum[i] / draws;
-		if (mean > 0)
-			var += (c->squares[i] / (mean * mean) - draws) / (draws - 1);
 		n += mean > 0;
 	}
 	return var > 0 ? 2 * (double)n / var : 1;
@@ -426,7 +372,7 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 	f->largest = m.absmax[0];
 	const int     axis = token_axis(r, f->value);
 	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ, &d->channels[o]);
-	add_channels(&d->channels[o]);
+	vn_channels_add(&d->channels[o]);
 	if (i == d->n - 1) /* the mean itself is known from so many draws only */
 		f->freedom = freedom_of_row(error, d->n, rows) * (double)rows_of(&fine->t, axis) * d->n / (d->n + 1);
 	return VN_OK;
@@ -451,17 +397,6 @@ static int list_ends(vn_replay *r, int k)
 	return n;
 }
 
-static vn_status choose_otherwise(vn_replay *r, int k, vn_error *err)
-{
-	vn_draw_set          d = { .n = r->draws->n, .fine = &r->e[VN_REPLAY_FINE] };
-	const vn_checkpoint *p = r->point[vn_plan_root(r->plan, r->plan->node[k].in[0])];
-	const vn_draw_choice c = { k, r->step->tokens, p ? vn_recording_entry(r->o->cand, p->cand)->dtype : VN_N_DTYPES };
-
-	for (int i = 0; i < d.n; i++)
-		d.of[i] = &r->draws->draw[i].e;
-	return vn_draw_choices(&d, r->plan, &c, err);
-}
-
 vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
 {
 	vn_draws *d = r->draws;
@@ -479,7 +414,7 @@ vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
 			if (e->out[o].large.data) /* as large as all else together */
 				vn_node_output_free(&e->out[o]);
 	}
-	return st || !d || r->plan->node[k].op != VN_OP_TOP_K ? st : choose_otherwise(r, k, err);
+	return st;
 }
 
 const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
@@ -490,20 +425,7 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 	return NULL;
 }
 
-/* The error of the worst channel over what chance allows; infinite if no draw has an error there,
- * or if something is not known. */
-static double judge_channels(const double *cand, const double *draws, int64_t n, double freedom)
-{
-	double worst = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		if (!(cand[i] <= worst * draws[i]))
-			worst = draws[i] > 0 && isfinite(cand[i]) ? cand[i] / draws[i] : (double)INFINITY;
-	worst /= VN_SPAN_LIMIT * vn_local_chance(freedom);
-	return worst >= 0 ? worst : (double)INFINITY;
-}
-
-static pooled_channels *find_pool(vn_draws *d, int number)
+static vn_pooled_channels *find_pool(vn_draws *d, int number)
 {
 	if (number >= d->n_pooled) {
 		d->pooled = vn_alloc_resized(d->pooled, (size_t)number + 1, sizeof *d->pooled);
@@ -513,39 +435,20 @@ static pooled_channels *find_pool(vn_draws *d, int number)
 	return &d->pooled[number];
 }
 
-/* Adds a step to its pool, and judges the channels of all its steps so far. draws: (c->n) their
- * mean. */
-static double pool_channels(pooled_channels *pool, const channel_errors *c, const double *draws, double freedom)
-{
-	double all = 0;
-
-	for (int k = 0; k < 2 && !pool->channel[k]; k++)
-		pool->channel[k] = vn_alloc_zero((size_t)c->n, sizeof **pool->channel);
-	for (int64_t i = 0; i < c->n; i++) {
-		pool->channel[0][i] += c->now[i];
-		pool->channel[1][i] += draws[i];
-		all += draws[i];
-	}
-	pool->all += all;
-	pool->squares += all * all / freedom;
-	return judge_channels(pool->channel[0], pool->channel[1], c->n,
-	                      pool->squares > 0 ? pool->all * pool->all / pool->squares : freedom);
-}
-
 void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *near, const vn_tensor *cand,
                        vn_checkpoint *p)
 {
-	vn_draws       *d = r->draws;
-	channel_errors *c = &d->channels[f - d->floor];
-	double          row[ROWS_READ];
+	vn_draws          *d = r->draws;
+	vn_channel_errors *c = &d->channels[f - d->floor];
+	double             row[ROWS_READ];
 
 	read_rows(d, near, cand, token_axis(r, f->value), row, c);
-	const double freedom = freedom_of_channel(c, d->n) * d->n / (d->n + 1);
+	const double freedom = vn_channels_freedom(c, d->n) * d->n / (d->n + 1);
 	for (int64_t i = 0; i < c->n; i++)
 		c->sum[i] /= d->n;
-	p->replay.channel = judge_channels(c->now, c->sum, c->n, freedom);
+	p->replay.channel = vn_channels_judge(c->now, c->sum, c->n, freedom);
 	if (p->in_channel_pool)
-		p->replay.channel_of_steps = pool_channels(find_pool(d, p->channels), c, c->sum, freedom);
+		p->replay.channel_of_steps = vn_channels_pool(find_pool(d, p->channels), c, c->sum, freedom, r->loose);
 }
 
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l)

@@ -5,9 +5,9 @@
  * precision gives one number of a random quantity (for the logits of one token it scatters between
  * a fifth and four times its mean), and for float32 none: the reference adds more precisely than
  * any engine. So the model is run several times more precisely, with the result of every operation
- * rounded at random (random_rounding.h): each run is a draw of a correct engine, which may also
- * choose other experts where their scores tie (draw_choices.h). Tensors that the
- * candidate captured are taken from it, as in the replay.
+ * rounded at random (random_rounding.h): each run is a draw of a correct engine, which chooses
+ * experts as the candidate did (settle.h). Tensors that the candidate captured are taken from it,
+ * as in the replay.
  *
  *   floor               the mean over the draws of the error against the more precise run B
  *   degrees of freedom  how many independent errors the tensor has: 2 / variance of a row's squared

@@ -94,13 +94,13 @@ typedef enum vn_state_kind {
 	VN_STATE_EARLIER, /* that of some calls earlier */
 	VN_STATE_FIRST,   /* that after the first call */
 	VN_STATE_ROUNDED, /* its own, rounded to a format */
-	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied once more */
+	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied again */
 	VN_STATE_PADDING, /* the first call: that after the padding before the prompt in its batch */
 	VN_STATE_PACKED   /* the first call: that after the prompts packed before this one */
 } vn_state_kind;
 typedef struct vn_other_state {
 	vn_state_kind      kind;
-	int                calls; /* of VN_STATE_EARLIER: at least 1 */
+	int                calls; /* of VN_STATE_EARLIER, and how often VN_STATE_AGAIN: at least 1 */
 	vn_rounding_format format;
 } vn_other_state;
 /* Same as vn_recompute_run by the unmodified plan, for a checkpoint whose own operation keeps

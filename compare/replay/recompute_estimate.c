@@ -18,8 +18,8 @@ static bool sees_no_later(const vn_node *n)
 
 	return n->c.attention.causal &&
 	       (!e || (e->attention.ahead <= 0 && !e->attention.blind && !e->attention.leak && !e->attention.again &&
-	               !e->attention.blocks && !e->attention.window_of && !e->attention.unseen && !e->attention.stale &&
-	               e->attention.head_map != VN_HEADS_FLAT && form != VN_ATTN_OVER_QUERIES &&
+	               !e->attention.blocks && !e->attention.prefix && !e->attention.window_of && !e->attention.unseen &&
+	               !e->attention.stale && e->attention.head_map != VN_HEADS_FLAT && form != VN_ATTN_OVER_QUERIES &&
 	               (cache == VN_CACHE_USUAL || cache == VN_CACHE_LATE || cache == VN_CACHE_F16 ||
 	                cache == VN_CACHE_F8 || cache == VN_CACHE_F8_WIDE)));
 }

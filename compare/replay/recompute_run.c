@@ -268,7 +268,7 @@ static vn_status take_other(run *r, node_calls *k, int step, void *out, vn_error
 	vn_status st = take_states(r, k, from, err);
 	if (!st && o->kind == VN_STATE_ROUNDED)
 		round_states(r, k, o->format);
-	if (!st && o->kind == VN_STATE_AGAIN) {
+	for (int i = 0; !st && o->kind == VN_STATE_AGAIN && i < o->calls; i++) {
 		place_call(r, k, before->position + before->tokens - 1, 1);
 		st = run_node(r, k, out, err);
 	}

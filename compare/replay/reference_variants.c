@@ -1,6 +1,5 @@
 /* reference_variants.c: see reference_variants.h. */
 #include "compare/replay/reference_variants.h"
-#include "compare/comparison/comparison.h"
 #include "libref/ops/ggml.h"
 #include "libref/ops/intermediate.h"
 
@@ -34,7 +33,8 @@ int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */
 		return is_narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
 	case VN_OP_RMS_NORM:
-	case VN_OP_GATED_NORM:
+	case VN_OP_GATED_NORM: return is_narrow(storage) ? 2 : 0; /* the second: transformers' gpt-oss in float16 */
+	case VN_OP_LAYER_NORM:
 	case VN_OP_L2_NORM: return is_narrow(storage);
 	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_formula(n->c.act.act) ? 1 + has_squares(n, storage) : 0;
 	case VN_OP_GATED: return is_narrow(storage) ? 2 + has_squares(n, storage) : 0;
@@ -70,9 +70,15 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 		else
 			n->x.rope.angles = i + !is_narrow(storage);
 		break;
+	case VN_OP_LAYER_NORM: n->x.norm.wide_weight = 1; break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM: n->x.norm.rounding = (int)rounding; break;
+	case VN_OP_L2_NORM:
+		if (i)
+			n->x.norm.wide_weight = 1;
+		else
+			n->x.norm.rounding = (int)rounding;
+		break;
 	case VN_OP_ACT:
 	case VN_OP_GATED:
 		n->x.act.rounding = (int)rounding;
@@ -92,23 +98,10 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 	}
 }
 
-/* A sigmoid is one step everywhere: its formula is put into no plan. Who norms in float32 norms
- * queries and keys of the delta rule so, too, but not what is gated (transformers' Qwen3.5). */
-void vn_reference_variants_put_all(vn_plan *plan, vn_policy policy, unsigned but)
-{
-	for (int k = 0; k < plan->n_nodes; k++) {
-		vn_node   *n = &plan->node[k];
-		const bool norm = n->op == VN_OP_RMS_NORM || n->op == VN_OP_L2_NORM;
-		if (!(norm && but & VN_NOT_NORMS) && !(n->op == VN_OP_ATTENTION && but & VN_NOT_ATTENTION) &&
-		    !(n->op == VN_OP_ACT && n->c.act.act == VN_SIGMOID) && vn_reference_variants_count(n, policy))
-			vn_reference_variant_put(n, policy, 0);
-	}
-}
-
 bool vn_reference_variant_judges_alone(const vn_node *n, int i)
 {
 	/* Differences of one digit come from the processor and are the same everywhere. In float16,
 	 * the formula of gelu_tanh differs from the exact gelu by as much. */
-	return (n->op == VN_OP_LINEAR && !n->c.linear.ranks) || n->op == VN_OP_ACT ||
-	       ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
+	return (n->op == VN_OP_LINEAR && !n->c.linear.ranks) || n->op == VN_OP_ACT || n->op == VN_OP_LAYER_NORM ||
+	       (i > 0 && (n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV || vn_op_get(n->op)->is_norm));
 }

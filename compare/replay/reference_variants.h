@@ -17,6 +17,8 @@
  *                Mistral, Qwen2, Qwen3)
  *   gated_norm   as rms_norm, and the weighted result rounded before the gate is applied
  *                (transformers' Qwen3.5)
+ *                these norms and layer_norm: the weight kept in float32 (transformers' gpt-oss in
+ *                float16, ggml), which is more exact than the reference
  *   l2_norm      squares, their sum and the factor rounded (transformers' l2norm on 16 bits)
  *   gated        the activation rounded before it is multiplied by up (act_fn(gate) * up); or its
  *                formula as well
@@ -57,8 +59,6 @@
 int  vn_reference_variants_count(const vn_node *n, vn_policy policy);
 /* Changes a node to implementation i. */
 void vn_reference_variant_put(vn_node *n, vn_policy policy, int i);
-/* Changes all nodes of a plan to their first one; but: VN_NOT_NORMS, VN_NOT_ATTENTION. */
-void vn_reference_variants_put_all(vn_plan *plan, vn_policy policy, unsigned but);
 /* Is implementation i as far from the reference as some mistakes? Then it does not widen the floor;
  * the candidate is compared with its numbers instead. */
 bool vn_reference_variant_judges_alone(const vn_node *n, int i);

@@ -5,7 +5,7 @@
 #include "compare/replay/draws.h"
 #include "compare/replay/overflow.h"
 #include "compare/replay/pool_steps.h"
-#include "compare/replay/reference_variants.h"
+#include "compare/replay/settle.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/progress.h"
@@ -162,7 +162,7 @@ static vn_status replay_node(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
-	return st;
+	return st ? st : vn_settle_node(r, k, err);
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */
@@ -215,6 +215,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 
 	vn_recording_tokens(r->o->cand, &ids, NULL);
 	find_points(r);
+	st = vn_settle_step(r, ids, err);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = vn_replay_engine_begin(&r->e[i], r->step, ids, r->want, err);
 	st = st ? st : vn_draws_begin(r, ids, err);
@@ -321,8 +322,6 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	vn_names_init(&r->names, r->plan);
 	if ((st = vn_trace_init(&r->trace, r->plan, steps, err)) || (st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
-	if (r->o->request.as_others)
-		vn_reference_variants_put_all(r->other, r->o->policy, r->o->request.as_others);
 	r->e[VN_REPLAY_OWN].policy = r->o->policy;
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->o->policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
@@ -343,6 +342,7 @@ static void close_engines(vn_replay *r)
 	for (int i = 0; i < VN_N_ENGINES; i++)
 		vn_replay_engine_close(&r->e[i]);
 	vn_draws_close(r);
+	vn_settle_close(r);
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
 	vn_trace_finish(&r->trace);

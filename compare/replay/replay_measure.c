@@ -116,18 +116,46 @@ static void add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_
 	}
 }
 
-/* An error that rows have as a whole is a finding from one floor on. */
-static void judge_rows(vn_replay *r, const vn_node *node, const vn_tensor *a, const vn_tensor *c, vn_checkpoint *p)
+/* Compares with other implementations, whose roundings widen no floor here. */
+static vn_status compare_others(vn_replay *r, const vn_node_output *own, const vn_tensor *c, const char *axes,
+                                vn_checkpoint *p, vn_error *err)
 {
-	const vn_dtype storage = r->e[VN_REPLAY_OWN].policy.storage;
-	row_errors     s = { 0 };
+	const vn_replayed was = p->replay;
+	const vn_status   st = vn_replay_judge_variants(r, own, c, axes, &p->replay, err);
 
-	if (!is_norm(node->op) || p->replay.span != 1 || (storage != VN_F16 && storage != VN_BF16) || p->replay.bad ||
-	    a->shape.rank < 2 || !(vn_local_ratio(&p->replay) > 1) || vn_local_beyond(p))
-		return;
+	p->replay.floor = was.floor; /* a wider one hides a factor of a row */
+	p->replay.floor_token = was.floor_token;
+	p->replay.floor_max = was.floor_max;
+	return st;
+}
+
+/* An error that rows have as a whole is a finding from one floor on. Weights that the candidate
+ * does not round leave such an error, too. */
+static vn_status judge_rows(vn_replay *r, const vn_node_output *own, const vn_tensor *c, const char *axes,
+                            vn_checkpoint *p, vn_error *err)
+{
+	const vn_dtype   storage = r->e[VN_REPLAY_OWN].policy.storage;
+	const vn_tensor *a = &own->t;
+	row_errors       s = { 0 };
+	vn_status        st = VN_OK;
+
+	if (!is_norm(r->plan->node[r->plan->value[own->value].node].op) || p->replay.span != 1 ||
+	    (storage != VN_F16 && storage != VN_BF16) || p->replay.bad || a->shape.rank < 2 ||
+	    !(vn_local_ratio(&p->replay) > 1) || vn_local_beyond(p))
+		return VN_OK;
 	add_rows(a, c, a->shape.dim[a->shape.rank - 1], &s);
-	if (s.rows && s.along > fmax(1.5 * vn_local_chance((double)s.rows) * s.chance, SAME_IN_ROW * s.all))
+	if (!s.rows || s.along <= fmax(1.5 * vn_local_chance((double)s.rows) * s.chance, SAME_IN_ROW * s.all))
+		return VN_OK;
+	if (!(st = compare_others(r, own, c, axes, p, err)) && vn_local_ratio(&p->replay) > 1)
 		p->replay.slack = 1 / VN_LOCAL_LIMIT;
+	return st;
+}
+
+/* A call's own keys and values may be read as they are. Where the formats are searched, that is how
+ * near a candidate is to one: within its floor, too. */
+static bool may_read_own_keys(const vn_replay *r, const vn_node *node)
+{
+	return r->o->request.infers && node->op == VN_OP_ATTENTION && r->o->policy.role[VN_ROLE_CACHE] && r->at > 0;
 }
 
 vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
@@ -170,10 +198,13 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 		vn_draws_channels(r, drawn, p->replay.local < to_own ? &fine->t : &own->t, &cand, p);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
-	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p)) &&
+	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p) || may_read_own_keys(r, node)) &&
 	    (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
 		return st;
-	judge_rows(r, node, &own->t, &cand, p);
+	if (vn_local_beyond(p) && (st = vn_replay_allow_sums(r, own, &p->replay, err)))
+		return st;
+	if ((st = judge_rows(r, own, &cand, axes, p, err)))
+		return st;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.charged_to = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
@@ -231,7 +262,8 @@ static bool is_read(const vn_plan *plan, int value)
 	return read;
 }
 
-vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_give(vn_replay *r, int value, const vn_checkpoint *p, vn_replay_engine *const *e, int n,
+                         vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
@@ -247,20 +279,32 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	if (!st && !rows)
 		vn_ref_rounds(r->e[VN_REPLAY_FINE].ref, r->e[VN_REPLAY_FINE].policy);
 	/* Logits are as large as all else, and nothing reads them. */
-	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
-		st = put_values(r, &r->e[i], value, &t, from, err);
-	for (int i = 0; !st && i < vn_draws_count(r) && is_read(r->plan, value); i++)
-		st = put_values(r, vn_draws_engine(r, i), value, &t, from, err);
+	for (int i = 0; !st && i < n && is_read(r->plan, value); i++)
+		st = put_values(r, e[i], value, &t, from, err);
 	free(own);
 	vn_recording_release(r->o->cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
 }
 
+vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
+{
+	vn_replay_engine *e[VN_N_ENGINES + VN_DRAWS_MOST];
+	int               n = 0;
+
+	while (n < VN_N_ENGINES) {
+		e[n] = &r->e[n];
+		n++;
+	}
+	for (int i = 0; i < vn_draws_count(r); i++)
+		e[n++] = vn_draws_engine(r, i);
+	return vn_replay_give(r, value, p, e, n, err);
+}
+
 /* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are
  * rounded to the other side, perhaps none of them in our run; there, the effect of all these
  * roundings is the floor. */
-static void round_alike(vn_replay *r, const vn_node *node)
+void vn_replay_round_alike(vn_replay *r, const vn_node *node)
 {
 	const vn_replay_engine *e = &r->e[VN_REPLAY_FINE];
 	vn_policy               p = e->policy;
@@ -277,7 +321,7 @@ static void round_alike(vn_replay *r, const vn_node *node)
 
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
 {
-	round_alike(r, &r->plan->node[k]);
+	vn_replay_round_alike(r, &r->plan->node[k]);
 	for (int i = 0; i < VN_N_ENGINES; i++)
 		r->e[i].n_out = 0;
 	return vn_ref_run_both(r->e[VN_REPLAY_OWN].ref, r->e[VN_REPLAY_FINE].ref, k, err);

@@ -51,7 +51,9 @@ typedef struct vn_saved {
 } vn_saved;
 
 /* The engines whose results are rounded at random (draws.h). */
-typedef struct vn_draws vn_draws;
+typedef struct vn_draws   vn_draws;
+/* The choices of experts that the candidate did not record (settle.h). */
+typedef struct vn_settled vn_settled;
 
 typedef struct vn_replay {
 	const vn_opened *o;
@@ -64,6 +66,9 @@ typedef struct vn_replay {
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
 	vn_draws        *draws;
+	vn_settled      *settled;
+	/* a choice was loose so far: later steps read keys and values behind it, and err alike */
+	bool             loose;
 	vn_trace         trace;
 	bool            *want; /* (values) */
 	/* (values) checkpoint in this step that is measured and in the plan; NULL */
@@ -114,13 +119,19 @@ bool                  vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- its parts (replay_measure.c) ------------------------------------------------------------ */
 
+/* Sets what B rounds as the candidate does in the node that is run next: what is known bit by
+ * bit. */
+void      vn_replay_round_alike(vn_replay *r, const vn_node *node);
 /* Runs node k of the step in both engines. */
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
 /* Measures the candidate's numbers, with columns in this order, against the engines' outputs.
  * Reads p->replay.span, and fills the rest of p->replay except charged_to and columns. */
 vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
                             vn_error *err);
-/* Copies the candidate's numbers of p, a recording of that value, into both engines. */
+/* Copies the candidate's numbers of p, a recording of that value, into n engines. */
+vn_status vn_replay_give(vn_replay *r, int value, const vn_checkpoint *p, vn_replay_engine *const *e, int n,
+                         vn_error *err);
+/* Same, into all engines. */
 vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
 /* Does node k read the value root? */
 bool      vn_replay_reads(const vn_plan *plan, int k, int root);
@@ -132,6 +143,11 @@ bool      vn_replay_reads(const vn_plan *plan, int k, int root);
  * the node again, and afterwards the unmodified one, which restores its outputs. */
 vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,
                                    vn_replayed *l, vn_error *err);
+
+/* A product of at most VN_FEW_SUMS numbers may cancel, and then its sum errs by more than the floor
+ * of one run shows: in float32, adds what sums in any order err by. */
+#define VN_FEW_SUMS 8
+vn_status vn_replay_allow_sums(vn_replay *r, const vn_node_output *own, vn_replayed *l, vn_error *err);
 
 /* ---- columns in another order (replay_columns.c) --------------------------------------------- */
 

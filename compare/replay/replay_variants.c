@@ -4,6 +4,7 @@
 #include "compare/replay/replay_state.h"
 
 #include "libref/base/alloc.h"
+#include "libref/ops/ops.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -168,6 +169,55 @@ static vn_status judge_own_keys(vn_replay *r, int k, judged *j, vn_error *err)
 	vn_ref_rounds(e->ref, e->policy);
 	VN_FREE(data[0], data[1]);
 	return st;
+}
+
+/* ---- a product of few numbers ---------------------------------------------------------------- */
+
+/* Adds to *most what the sum of n float32 products of x and w may err by, in any order: their
+ * partial sums are a random walk, each rounded. made: the sum. */
+static void add_sum(const float *x, const float *w, int64_t n, double made, vn_replayed *most)
+{
+	double squares = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		squares += (double)x[i] * w[i] * x[i] * w[i];
+	const double error = 0x1p-48 * (double)n / 6 * squares; /* the square of half an ulp, a third, and a half */
+	most->floor += error;
+	most->floor_token += made * made;
+	most->floor_max = fmax(most->floor_max, sqrt(error));
+}
+
+vn_status vn_replay_allow_sums(vn_replay *r, const vn_node_output *own, vn_replayed *l, vn_error *err)
+{
+	const vn_node   *node = &r->plan->node[r->plan->value[own->value].node];
+	const int        w = node->op == VN_OP_LINEAR ? node->w[0] : -1;
+	const int64_t    made = vn_shape_count(&own->t.shape);
+	const vn_policy  policy = r->e[VN_REPLAY_OWN].policy;
+	vn_replayed      most = { 0 };
+	VN_FREED float  *x = NULL;
+	VN_FREED float  *rows = NULL;
+	VN_FREED double *of = NULL;
+
+	if (w < 0 || policy.storage != VN_F32 || policy.products || l->span != 1 || made > VN_FEW_SUMS || l->bad)
+		return VN_OK;
+	const vn_matrix m = vn_matrix_of(&vn_model_weights(r->o->model)[w], node->c.linear.transposed);
+	if (made % m.M)
+		return VN_OK;
+	vn_model_need(r->o->model, w);
+	x = vn_alloc((size_t)(made / m.M * m.N), sizeof *x);
+	rows = vn_alloc((size_t)(m.M * m.N), sizeof *rows);
+	of = vn_alloc((size_t)made, sizeof *of);
+	const vn_status st = vn_ref_ops.read(r->e[VN_REPLAY_OWN].ref, node->in[0], x, err);
+	if (st)
+		return st;
+	vn_matrix_block_f32(rows, &m, (vn_matrix_part) { 0, m.M, 0, m.N }, policy);
+	vn_tensor_numbers(&own->t, 0, made, of);
+	for (int64_t i = 0; i < made; i++)
+		add_sum(x + i / m.M * m.N, rows + i % m.M * m.N, m.N, of[i], &most);
+	most.floor = most.floor_token > 0 ? most.floor / most.floor_token : 0;
+	most.floor_token = most.floor;
+	vn_local_allow(l, &most);
+	return VN_OK;
 }
 
 vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,

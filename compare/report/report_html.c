@@ -133,7 +133,7 @@ static void print_origins(const vn_document *doc, FILE *out)
 	}
 	if (told < doc->n_origins)
 		fprintf(out, "<br>and %d more", doc->n_origins - told);
-	vn_say(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_document_text(doc->origins_are));
+	vn_html_say(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_document_text(doc->origins_are));
 }
 
 /* Writes at most `most` of the lines, under a title. */
@@ -156,7 +156,7 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 	if (*op)
 		vn_html_say(out, ", op %s", op);
 	if (doc->n_origins == 1 && p->origin)
-		vn_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_document_text(doc->origins_are));
+		vn_html_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_document_text(doc->origins_are));
 	vn_html_say(out, "</dd>\n<dt>%s</dt><dd>%s", p->worst >= 0 ? "broken rule" : "finding",
 	            vn_judge_say_failure(p, text));
 	if (vn_judge_worst_why(p))
@@ -180,8 +180,8 @@ static void print_story(const vn_document *doc, const char *path, FILE *out)
 	const int first = doc->first;
 	vn_html_say(out, "<p class=\"dim\">vernier compare: <code>%s</code> judged by <code>%s</code></p>\n",
 	            vn_document_member(doc->candidate, "path"), vn_document_member(doc->reference, "path"));
-	vn_say(out, "<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
-	       vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
+	vn_html_say(out, "<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
+	            vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
 	if (first >= 0 || json_is_true(json_object_get(doc->strict, "decided")))
 		print_titled("warning", NAMED, doc->warnings, out);
 	print_titled("explained", INT_MAX, doc->explained, out); /* the answer comes before its reasons */
@@ -204,7 +204,8 @@ vn_status vn_report_html(const vn_document *doc, const vn_report_options *o, FIL
 	const char       *rest = vn_page_until(NULL, "@TITLE@", out);
 	vn_report_options page = *o;
 
-	vn_say(out, "%s: ", vn_document_text(doc->verdict_words));
+	vn_xml_text(out, vn_document_text(doc->verdict_words));
+	fputs(": ", out);
 	vn_xml_text(out, vn_document_member(doc->candidate, "path"));
 	rest = vn_page_until(rest, "@STORY@", out);
 	print_story(doc, o->path, out);

@@ -2,8 +2,8 @@
  *
  * GitHub accepts 65536 characters. The verdict and the start of the error come first and are short,
  * whatever the files hold; then the runs, then details, then as many rows of the table as fit; the
- * rest is counted. Text from files is in code spans and fenced blocks, where nothing is markup, a
- * mention or a link.
+ * rest is counted. Text from files, an earlier report included, is in code spans and fenced blocks,
+ * where nothing is markup, a mention or a link.
  */
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -97,7 +97,9 @@ static void print_origins(const vn_document *doc, FILE *out)
 		vn_markdown_say(out, SHOWN, 0, i ? ", %s" : "%s", vn_label(&doc->checkpoint[doc->origin[i]], label));
 	if (doc->n_origins > NAMED)
 		fprintf(out, " and %d more", doc->n_origins - NAMED);
-	vn_say(out, ": %s\n", vn_document_text(doc->origins_are));
+	fputs(": ", out);
+	vn_markdown_text(out, vn_document_text(doc->origins_are), 0);
+	fputc('\n', out);
 	print_titled("Explained", "Explained", LINES, SHOWN, doc->explained, out);
 	if (json_is_true(doc->replayed))
 		replayed_origins(doc, out);
@@ -131,8 +133,11 @@ static bool is_strict(const vn_document *doc)
 static void first_lines(const vn_document *doc, FILE *out)
 {
 	const int first = doc->first;
-	vn_say(out, "### %s vernier: %s\n\n%s\n\n", doc->within ? "\u2705" : "\u274c", vn_document_text(doc->verdict_words),
-	       vn_document_text(doc->summary));
+	vn_say(out, "### %s vernier: ", doc->within ? "\u2705" : "\u274c");
+	vn_markdown_text(out, vn_document_text(doc->verdict_words), 0);
+	fputs("\n\n", out);
+	vn_markdown_text(out, vn_document_text(doc->summary), 0);
+	fputs("\n\n", out);
 	vn_weights_markdown(doc->weights, out);
 	if (is_strict(doc))
 		print_warnings(doc, out);

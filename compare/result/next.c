@@ -418,6 +418,13 @@ static void after_failure(const vn_opened *o, const vn_result *r, vn_lines *line
 			   absent = r->verdict.n_status[VN_MISSING] + r->verdict.n_status[VN_EXTRA] > 0,
 			   allowed = o->request.options->allow & VN_ALLOW_MISSING && o->request.options->allow & VN_ALLOW_EXTRA;
 
+	if (vn_recording_count(o->cand) == 0) /* of two folders: its engine is to make it */
+		return;
+	if (vn_recording_count(o->ref) == 0) {
+		vn_runs_add(lines, "vernier", "capture", "ref", model_of(o), "--like", vn_recording_path(o->cand), "-o",
+		            vn_recording_path(o->ref));
+		return;
+	}
 	if (add_translated(o, r, lines))
 		return;
 	if (!r->why || !is_named(r))

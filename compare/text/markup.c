@@ -3,9 +3,12 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/freed.h"
+#include "libref/base/say.h"
 #include "libref/base/utf8.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +138,8 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 		fputc('`', out);
 	fputs(pad, out);
 	for (const char *c = clean; *c; c++)
-		fprintf(out, cell && *c == '|' ? "\\%c" : "%c", *c);
+		/* behind a backslash, an escaped | ends the cell */
+		fprintf(out, cell && *c == '|' ? c > clean && c[-1] == '\\' ? "\\u{7c}" : "\\|" : "%c", *c);
 	fputs(pad, out);
 	for (int i = 0; i < ticks; i++)
 		fputc('`', out);
@@ -149,6 +153,19 @@ void vn_markdown_say(FILE *out, size_t most, int cell, const char *format, ...)
 	while ((format = put_until(out, format)))
 		vn_markdown_code(out, va_arg(args, const char *), most, cell);
 	va_end(args);
+}
+
+void vn_markdown_text(FILE *out, const char *text, int cell)
+{
+	size_t plain = 0;
+
+	while (text[plain] && ((unsigned char)text[plain] >= 0x80 || isalnum((unsigned char)text[plain]) ||
+	                       strchr(" .,;:()%+-=/'\"", text[plain])))
+		plain++;
+	if (text[plain] || strstr(text, "://") || strstr(text, "www."))
+		vn_markdown_code(out, text, SIZE_MAX, cell);
+	else
+		vn_say(out, "%s", text);
 }
 
 /* A line of tildes would end the fence. We never print one, and one from elsewhere is dropped. */

@@ -23,6 +23,9 @@ __attribute__((format(printf, 2, 3))) void vn_html_say(FILE *out, const char *fo
 void                                       vn_markdown_code(FILE *out, const char *text, size_t most, int cell);
 /* Writes the format, with each text in place of its %s as vn_markdown_code does. */
 __attribute__((format(printf, 4, 5))) void vn_markdown_say(FILE *out, size_t most, int cell, const char *format, ...);
+/* Writes a sentence that vernier words, as it is. If it may be markup, a mention or a link, because
+ * somebody edited the report that it is read from, it becomes a code span. */
+void                                       vn_markdown_text(FILE *out, const char *text, int cell);
 /* A cell of CSV (RFC 4180): quoted where it holds a comma, a quote or a line break. A text that a
  * spreadsheet would run as a formula (it begins with = + - or @ and is not a number) is preceded by
  * an apostrophe. */

@@ -44,6 +44,8 @@ vn_mistake vn_trial_mistake(const vn_trial *h)
 		           ? slots_id(h->applied.slots.of > 0, h->applied.slots.by > 0)
 		       : h->applied.slots.by > 0 ? VN_MISTAKE_C1_LATE
 		                                 : VN_MISTAKE_C1_EARLY;
+	if (h->finding == VN_FINDING_STRETCH && !h->paired && vn_trial_constant(h, "turn") == -1)
+		return VN_MISTAKE_R8;
 	if (h->finding == VN_FINDING_PROBS_ROUNDED)
 		return h->applied.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
 	if (h->finding == VN_FINDING_VARIANT)

@@ -90,7 +90,8 @@ typedef struct vn_applied_changed {
 	vn_changed_slots   slots;
 	int                of, first, n;
 	/* factors; values: of the values, if `of` is 0. ROUNDED: the scale read is the largest number /
-	 * number; 0: the format's. UNSCALED: 1: what `of` leaves out is quantised too, and scaled */
+	 * number; 0: the format's; less than 0: none. UNSCALED: 1: what `of` leaves out is quantised
+	 * too, and scaled */
 	double             number, values;
 	vn_rounding_format format;
 } vn_applied_changed;

@@ -176,7 +176,9 @@ void vn_weights_markdown(const json_t *w, FILE *out)
 
 	if (!*text_of(w, "summary"))
 		return;
-	vn_say(out, "- **Weights** %s\n", text_of(w, "summary"));
+	fputs("- **Weights** ", out);
+	vn_markdown_text(out, text_of(w, "summary"), 0);
+	fputc('\n', out);
 	const int n = count_shown(rows_of(w), SHOWN);
 	if (n)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
@@ -187,7 +189,9 @@ void vn_weights_markdown(const json_t *w, FILE *out)
 			vn_markdown_code(out, cell[k], CELL, 1);
 			fputc(' ', out);
 		}
-		vn_say(out, "| %s |\n", cell[PROOF]);
+		fputs("| ", out);
+		vn_markdown_text(out, cell[PROOF], 1);
+		fputs(" |\n", out);
 	}
 	if (n < rows_of(w))
 		fprintf(out, "\n%d more rows.\n", rows_of(w) - n);
@@ -197,13 +201,14 @@ void vn_weights_markdown(const json_t *w, FILE *out)
 
 void vn_weights_html(const json_t *w, FILE *out)
 {
-	const char *cell[N_CELLS];
+	static const char *const head[N_CELLS] = { "", "reference", "candidate", "difference", "" };
+	const char              *cell[N_CELLS];
 
 	if (!*text_of(w, "summary"))
 		return;
-	vn_say(out, "<dt>weights</dt><dd>%s", text_of(w, "summary"));
+	vn_html_say(out, "<dt>weights</dt><dd>%s", text_of(w, "summary"));
 	if (rows_of(w))
-		fputs("\n<div class=\"scroll\"><table class=\"weights\">"
+		fputs("\n<div class=\"scroll\"><table class=\"weights stack\">"
 		      "<thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th>"
 		      "<th></th></tr></thead><tbody>\n",
 		      out);
@@ -211,7 +216,7 @@ void vn_weights_html(const json_t *w, FILE *out)
 		cells_of(w, i, cell);
 		fputs("<tr>", out);
 		for (int k = 0; k < N_CELLS; k++) {
-			fputs(k ? "<td>" : "<td><code>", out);
+			vn_say(out, "<td data-head=\"%s\">%s", head[k], k ? "" : "<code>");
 			vn_html_text(out, cell[k]);
 			fputs(k ? "</td>" : "</code></td>", out);
 		}

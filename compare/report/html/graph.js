@@ -64,7 +64,8 @@ function drawPath(plan, { by, readers }, origins) {
 	const found = start === undefined || logits === undefined ? null : way(readers, start, logits);
 	if (!found) {
 		byId("path").replaceChildren(report.origins.length ? "No origin of this step is in the plan."
-			: "Nothing is outside its limits: no path to show.");
+			: report.checkpoints.some((c) => c.fails) ? "No origin is known: no path to show."
+				: "Nothing is outside its limits: no path to show.");
 		return;
 	}
 	const words = ["From the origin to the logits: "], layer = plan[start].layer;
@@ -152,5 +153,9 @@ function drawGraph() {
 		{ viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label },
 		...edges.filter((e) => !e.classList.contains("path")), ...edges.filter((e) => e.classList.contains("path")),
 		...[...where].map(([i, xy]) => box(plan, i, xy))));
+	byId("graph-key").textContent = [
+		edges.some((e) => e.classList.contains("path")) ? "Red lines: the way of the error." : "",
+		at.querySelector("rect.absent") ? "Dashed boxes: not recorded." : "",
+	].join(" ");
 	drawPath(plan, wires, origins);
 }

@@ -24,15 +24,31 @@ function shown(side) {
 	return all.map((steps) => (stepShown === null ? worstOf(steps) : steps.get(stepShown))).filter((c) => c);
 }
 
+// The layer and the point of a checkpoint, null outside layers. Of a model that vernier has no plan
+// of, layers are what is numbered most often: "model.layers.3.mlp.gate".
+function placer(all) {
+	if (all.some((c) => c.layer >= 0))
+		return (c) => (c.layer >= 0 ? { layer: c.layer, point: c.point } : null);
+	const parts = (c) => /^(.+?)\.(\d+)\.(.+)$/s.exec(c.name), count = new Map();
+	for (const m of all.map(parts).filter((x) => x))
+		count.set(m[1], (count.get(m[1]) ?? 0) + 1);
+	const [stack] = [...count].sort((a, b) => b[1] - a[1])[0] ?? [null];
+	return (c) => {
+		const m = parts(c);
+		return m?.[1] === stack ? { layer: Number(m[2]), point: m[3] } : null;
+	};
+}
+
 // Where each checkpoint goes: the same place in the map of every candidate.
 function placeCheckpoints(all) {
-	const inside = all.flat().filter((c) => c.layer >= 0);
-	const layers = [...new Set(inside.map((c) => c.layer))].sort((a, b) => a - b);
-	const points = [...new Set(inside.map((c) => c.point))];
+	const placeOf = placer(all.flat()), inside = all.flat().map(placeOf).filter((p) => p);
+	const layers = [...new Set(inside.map((p) => p.layer))].sort((a, b) => a - b);
+	const points = [...new Set(inside.map((p) => p.point))];
 	if (layers.length * points.length > CELLS)
 		return { layers: [], points: [], at: all.map(() => new Map()), outside: all.flat() };
-	const at = all.map((cs) => new Map(cs.filter((c) => c.layer >= 0).map((c) => [`${c.layer} ${c.point}`, c])));
-	const placed = (c, i) => c.layer >= 0 && at[i].get(`${c.layer} ${c.point}`) === c;
+	const key = (c) => { const p = placeOf(c); return p && `${p.layer} ${p.point}`; };
+	const at = all.map((cs) => new Map(cs.filter(placeOf).map((c) => [key(c), c])));
+	const placed = (c, i) => placeOf(c) && at[i].get(key(c)) === c;
 	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => !placed(c, i))) };
 }
 
@@ -79,7 +95,7 @@ function drawOne(of, [rows, columns], upright) {
 		make("tbody", {}, ...rows.map((r, y) => make("tr", {}, make("th", { scope: "row" }, String(r)),
 			...columns.map((_, x) => cell(mine[y][x], y, x))))));
 	const longest = Math.max(...(upright ? [] : rows).map((p) => p.length), 4);
-	const names = upright ? 2.4 : Math.min(11, 0.5 * longest + 1);
+	const names = upright ? 2.4 : Math.min(16, 0.48 * longest + 1);
 	map.style.setProperty("--names", `${names}rem`);
 	document.querySelector("main").style.setProperty("--map",
 		`calc(${names}rem + ${columns.length * 32}px)`);

@@ -4,9 +4,9 @@
 
 enum { CHANGED = 4 };
 
-/* A recording with the llama's table of weights, or without; `changed` of them have other numbers,
- * and with a prefix every name is another. */
-static vn_recording *record_renamed(const char *name, bool table, int changed, const char *prefix)
+/* A recording with the llama's table of weights, or without; the first `changed` of them (negative:
+ * the last) have other numbers, and with a prefix all names but the last `kept` are others. */
+static vn_recording *record_renamed(const char *name, bool table, int changed, const char *prefix, int kept)
 {
 	char(*names)[VN_NAME_MAX] = NULL;
 	const int32_t ids[] = { 5, 6 }, positions[] = { 0, 1 };
@@ -25,10 +25,12 @@ static vn_recording *record_renamed(const char *name, bool table, int changed, c
 	vn_model_table(m, 1, rows);
 	names = calloc((size_t)p->n_weights, sizeof *names);
 	for (int i = 0; i < p->n_weights; i++) {
-		snprintf(names[i], sizeof names[i], "%s%s", prefix, rows[i].name);
+		snprintf(names[i], sizeof names[i], "%s%s", i < p->n_weights - kept ? prefix : "", rows[i].name);
 		rows[i].name = names[i];
 	}
-	for (int i = 0; i < changed && i < p->n_weights; i++) {
+	for (int i = 0; i < p->n_weights; i++) {
+		if (changed < 0 ? i < p->n_weights + changed : i >= changed)
+			continue;
 		rows[i].digest.hex[0] = rows[i].digest.hex[0] == '0' ? '1' : '0';
 		rows[i].stats.max += 1;
 	}
@@ -50,7 +52,7 @@ static vn_recording *record_renamed(const char *name, bool table, int changed, c
 
 static vn_recording *record_table(const char *name, bool table, int changed)
 {
-	return record_renamed(name, table, changed, "");
+	return record_renamed(name, table, changed, "", 0);
 }
 
 typedef struct contract {
@@ -133,7 +135,7 @@ static void a_side_without_a_table_is_named(void)
 
 static void weights_of_other_names_are_noted_if_some_have_the_numbers(void)
 {
-	vn_recording *a = record_table("a.h5", true, 0), *b = record_renamed("b.h5", true, CHANGED, "blocks.");
+	vn_recording *a = record_table("a.h5", true, 0), *b = record_renamed("b.h5", true, CHANGED, "blocks.", 0);
 	contract      k;
 	char          want[160];
 
@@ -145,7 +147,20 @@ static void weights_of_other_names_are_noted_if_some_have_the_numbers(void)
 	CU_ASSERT_PTR_EQUAL(strstr(k.notes.line[0], want), k.notes.line[0]);
 	end(&k);
 	vn_recording_close(b);
-	b = record_renamed("b.h5", true, 1000, "blocks.");
+	b = record_renamed("b.h5", true, CHANGED, "blocks.", 2); /* as LitGPT's lm_head */
+	compare(&k, a, b, 0, NULL);
+	CU_ASSERT_EQUAL(k.refusals.n, 0);
+	CU_ASSERT_EQUAL_FATAL(k.notes.n, 1);
+	snprintf(want, sizeof want, "weights: 2 names are on both sides; ");
+	CU_ASSERT_PTR_EQUAL(strstr(k.notes.line[0], want), k.notes.line[0]);
+	end(&k);
+	vn_recording_close(b);
+	b = record_renamed("b.h5", true, -1, "blocks.", 2); /* and one of the two differs */
+	compare(&k, a, b, 0, NULL);
+	CU_ASSERT_TRUE(k.refusals.n > 0);
+	end(&k);
+	vn_recording_close(b);
+	b = record_renamed("b.h5", true, 1000, "blocks.", 0);
 	compare(&k, a, b, 0, NULL);
 	CU_ASSERT_TRUE(k.refusals.n > 0);
 	end(&k);

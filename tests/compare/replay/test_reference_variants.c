@@ -18,11 +18,11 @@ static void each_operation_has_the_implementations_that_are_known(void)
 	} row[] = {
 		/* RoPE: three ways to round an angle; in 16 bits, cos, sin and products too */
 		{ VN_OP_ATTENTION, 1, 1, 0 },   { VN_OP_ROPE, 4, 3, 0 },
-		{ VN_OP_RMS_NORM, 1, 0, 0 },    { VN_OP_GATED_NORM, 1, 0, 0 },
+		{ VN_OP_RMS_NORM, 2, 0, 0 },    { VN_OP_GATED_NORM, 2, 0, 0 }, /* the weight in float32 */
 		{ VN_OP_L2_NORM, 1, 0, 0 },     { VN_OP_GATED, 2, 0, 0 },      /* the activation rounded; its formula as well */
 		{ VN_OP_CAUSAL_CONV, 2, 0, 0 }, { VN_OP_DELTA_RULE, 1, 1, 1 }, /* in chunks */
 		{ VN_OP_EMBED, 0, 0, 0 },       { VN_OP_ADD, 0, 0, 0 },
-		{ VN_OP_LINEAR, 0, 0, 0 },
+		{ VN_OP_LINEAR, 0, 0, 0 },      { VN_OP_LAYER_NORM, 1, 0, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -47,6 +47,22 @@ static void gelu_tanh_may_round_its_square_in_bfloat16(void)
 	CU_ASSERT_FALSE(vn_node_is_experiment(&n)); /* a variant is no mistake */
 	n.c.act.act = VN_GELU;
 	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 1);
+}
+
+static void a_weight_of_a_norm_in_float32_widens_no_floor(void)
+{
+	static const vn_op op[] = { VN_OP_RMS_NORM, VN_OP_GATED_NORM, VN_OP_LAYER_NORM };
+
+	for (size_t i = 0; i < sizeof op / sizeof *op; i++) {
+		vn_node   n = { .op = op[i] };
+		const int last = vn_reference_variants_count(&n, f16) - 1;
+		CU_ASSERT_TRUE(vn_reference_variant_judges_alone(&n, last));
+		CU_ASSERT_FALSE(last && vn_reference_variant_judges_alone(&n, 0));
+		vn_reference_variant_put(&n, f16, last);
+		CU_ASSERT_EQUAL(n.x.norm.wide_weight, 1);
+		CU_ASSERT_EQUAL(n.x.norm.rounding, 0);
+		CU_ASSERT_FALSE(vn_node_is_experiment(&n));
+	}
 }
 
 static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
@@ -143,6 +159,7 @@ int main(void)
 	CU_TestInfo tests[] = {
 		TEST(each_operation_has_the_implementations_that_are_known),
 		TEST(gelu_tanh_may_round_its_square_in_bfloat16),
+		TEST(a_weight_of_a_norm_in_float32_widens_no_floor),
 		TEST(a_product_has_another_if_it_rounds_to_blocks_of_32),
 		TEST(a_product_divided_between_ranks_is_added_up_in_16_bits),
 		TEST(a_mistaken_delta_rule_has_no_other),

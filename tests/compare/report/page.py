@@ -19,8 +19,9 @@ import browser  # noqa: E402
 try:
     import editing as h5py
     import numpy as np
+    import any_model
 except ImportError:
-    print("page.py: no h5py; skipped")
+    print("page.py: no h5py, or no xxhash; skipped")
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -113,6 +114,12 @@ def make_pages():
     capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16", model="deep")
     change("steps-half.h5", "steps-bad.h5", step3__layer1__v_proj=lambda x: 2 * x)
     compare("steps.h5", "steps-bad.h5", "steps.html", "--floor", "steps-half.h5")
+
+    graph, inputs = any_model.model(layers=5), any_model.tokens()  # a model that vernier has no plan of
+    any_model.record("any-ref.h5", graph, any_model.run(graph, inputs, "f64"), "f64")
+    twice = lambda n, _, out: [2 * x for x in out] if n.path == "model.layers.3.proj" else None
+    any_model.record("any.h5", graph, any_model.run(graph, inputs, "f32", twice), "f32")
+    compare("any-ref.h5", "any.h5", "any.html")
 
     shutil.copy("half.h5", "evil.h5")
     with h5py.File("evil.h5", "r+") as f:
@@ -619,6 +626,29 @@ def the_model_gives_the_graph_where_no_file_has_a_plan(b):
     assert b.ask("document.querySelectorAll('#graph svg g').length") > 10 and not b.complaints, b.complaints
 
 
+def layers_of_a_model_without_a_plan_are_the_map(b):
+    is_quiet_and_fits(b, "any")
+    b.screen(*SCREENS["light"])
+    b.open("any.html")
+    layers = b.ask("[...document.querySelectorAll('#map thead th')].map((x) => x.textContent)")
+    assert layers == list("01234"), layers
+    rows = b.ask("[...document.querySelectorAll('#map tbody th')].map((x) => x.textContent)")
+    assert "proj" in rows and "gate:1" in rows and "embed" not in rows, rows
+    assert "model.embed" in text(b, "#strip") and "layers" not in text(b, "#strip"), text(b, "#strip")
+    b.click("[aria-label^='model.layers.4.gate:1']")
+    assert text(b, "#detail-title") == "model.layers.4.gate:1"
+
+
+def weights_are_lines_on_a_phone(b):
+    b.screen(*SCREENS["phone"])
+    b.open("deep.html")
+    assert "q_proj.weight" in text(b, ".weights") and not b.ask("document.querySelector('.weights thead')"
+                                                                ".checkVisibility()")
+    cut = b.ask("[...document.querySelectorAll('.weights td')].filter((x) => x.clientHeight > 60).map((x) => "
+                "x.innerText)")
+    assert not cut, cut
+
+
 def what_is_not_printable_is_marked(b):
     b.screen(*SCREENS["light"])
     b.open("hidden.html")
@@ -679,6 +709,7 @@ def main():
                          the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
                          of_more_than_four_candidates_the_worst_are_shown,
                          the_model_gives_the_graph_where_no_file_has_a_plan,
+                         layers_of_a_model_without_a_plan_are_the_map, weights_are_lines_on_a_phone,
                          names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

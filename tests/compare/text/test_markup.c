@@ -41,6 +41,26 @@ static const char *code(const char *text, size_t most, int cell)
 	return said;
 }
 
+static const char *sentence(const char *text, int cell)
+{
+	size_t n;
+	FILE  *f = begin(&n);
+	vn_markdown_text(f, text, cell);
+	fclose(f);
+	return said;
+}
+
+static void a_sentence_that_may_be_markup_is_code(void)
+{
+	CU_ASSERT_STRING_EQUAL(sentence("3 of 27 differ; \xc3\x97 floor (0.5 %)", 0),
+	                       "3 of 27 differ; \xc3\x97 floor (0.5 %)");
+	CU_ASSERT_STRING_EQUAL(sentence("<img src=x>", 0), "`<img src=x>`");
+	CU_ASSERT_STRING_EQUAL(sentence("a|b", 1), "`a\\|b`");
+	CU_ASSERT_STRING_EQUAL(sentence("@you, see https://a.b", 0), "`@you, see https://a.b`");
+	CU_ASSERT_STRING_EQUAL(sentence("www.a.b", 0), "`www.a.b`");
+	CU_ASSERT_STRING_EQUAL(code("a\\|b", 99, 1), "`a\\\\u{7c}b`"); /* not \\\\|, where the cell would end */
+}
+
 static void xml_has_five_characters_to_escape(void)
 {
 	CU_ASSERT_STRING_EQUAL(xml("a<b>&\"'c]]>"), "a&lt;b&gt;&amp;&quot;&#39;c]]&gt;");
@@ -136,6 +156,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(xml_has_five_characters_to_escape),
+		TEST(a_sentence_that_may_be_markup_is_code),
 		TEST(a_cell_of_csv_holds_any_text_and_is_no_formula),
 		TEST(what_xml_cannot_hold_is_made_readable),
 		TEST(no_byte_is_markup),

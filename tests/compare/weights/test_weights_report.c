@@ -151,7 +151,7 @@ static void pages_escape_what_files_say(void)
 	json_t          *j = vn_weights_json(&w);
 
 	WRITTEN(vn_weights_html(j, out));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td><code>&lt;0&gt;</code></td><td>bf16</td>"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<code>&lt;0&gt;</code></td><td data-head=\"reference\">bf16</td>"));
 	CU_ASSERT_EQUAL(count(text, "<0>"), 0);
 	CU_ASSERT_EQUAL(count(text, "<dt>weights</dt>"), 1);
 	free(text);

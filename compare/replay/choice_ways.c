@@ -1,0 +1,172 @@
+/* choice_ways.c: see choice_ways.h. */
+#include "compare/replay/choice_ways.h"
+
+#include "libref/base/alloc.h"
+#include "libref/exec/convert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Scores nearer to each other than this many of their errors (root of the mean square) may change
+ * places. With 6, one tie of 3,000 rows was missed: 5.7 of the errors of such a difference. */
+#define REACH 8.0
+
+/* Way 1 to LOWERED: of the last choices, each alone; then the last one and what takes its place;
+ * the whole groups of all chosen ones. */
+enum { LOWERED = VN_CHOICE_WAYS - 3, TWICE, ALL };
+
+void vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows)
+{
+	const int k = plan->node[node].c.top_k.k, E = plan->node[node].c.top_k.columns;
+	const int groups = plan->node[node].c.top_k.groups;
+
+	*w = (vn_choice_ways) { .node = node, .rows = rows, .k = k, .experts = E, .in_group = groups ? E / groups : 1 };
+	w->ids = vn_alloc_zero((size_t)(VN_CHOICE_WAYS * rows * k), sizeof *w->ids);
+	w->is = vn_alloc_zero((size_t)(VN_CHOICE_WAYS * rows), sizeof *w->is);
+	w->error = vn_alloc_zero((size_t)rows, sizeof *w->error);
+}
+
+void vn_choice_ways_finish(vn_choice_ways *w)
+{
+	VN_FREE(w->ids, w->is, w->error);
+}
+
+static vn_status read_numbers(const vn_replay_engine *e, const vn_plan *plan, int value, int64_t n, double *x,
+                              vn_error *err)
+{
+	const vn_dtype  as = vn_policy_dtype(e->policy, vn_value_wide(plan, value));
+	VN_FREED void  *raw = vn_alloc((size_t)n, sizeof *x);
+	const vn_tensor t = { as, { .rank = 1, .dim = { n } }, raw };
+	const vn_status st = vn_ref_ops.read(e->ref, value, raw, err);
+
+	if (!st)
+		vn_tensor_numbers(&t, 0, n, x);
+	return st;
+}
+
+static vn_status write_numbers(const vn_replay_engine *e, const vn_plan *plan, int value, int64_t n, const double *x,
+                               vn_error *err)
+{
+	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(plan, value));
+	VN_FREED void *raw = vn_alloc((size_t)n, sizeof *x);
+
+	vn_convert(raw, as, x, VN_F64, (size_t)n, 1);
+	return vn_ref_ops.write(e->ref, value, raw, err);
+}
+
+vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, const vn_replay_engine *fine,
+                           vn_replay_engine *const *draw, int n, vn_error *err)
+{
+	const vn_node   *node = &plan->node[w->node];
+	const int64_t    E = node->c.top_k.columns, all = w->rows * E;
+	VN_FREED double *x = vn_alloc((size_t)all, sizeof *x), *y = vn_alloc((size_t)all, sizeof *y);
+	vn_status        st = read_numbers(fine, plan, node->in[0], all, x, err);
+
+	memset(w->error, 0, (size_t)w->rows * sizeof *w->error);
+	for (int i = 0; !st && i < n; i++) {
+		st = read_numbers(draw[i], plan, node->in[0], all, y, err);
+		for (int64_t j = 0; !st && j < all; j++)
+			w->error[j / E] += (y[j] - x[j]) * (y[j] - x[j]) / (double)(E * n);
+	}
+	return st;
+}
+
+/* A little more than one rounding of a score in the format in which it was recorded, since a tie is
+ * one rounding wide; VN_N_DTYPES: it was not. */
+static double one_rounding(double score, vn_dtype recorded)
+{
+	const double least = recorded == VN_F16 ? 0x1p-14 : 0x1p-126; /* normal numbers */
+
+	return recorded == VN_N_DTYPES ? 0 : 1.5 * ldexp(1, ilogb(fmax(fabs(score), least)) - vn_dtype_digits(recorded));
+}
+
+static bool has_id(const double *set, int64_t k, double id)
+{
+	bool found = false;
+
+	for (int64_t i = 0; !found && i < k; i++)
+		found = set[i] == id;
+	return found;
+}
+
+static bool is_same_set(const double *a, const double *b, int64_t k)
+{
+	bool same = true;
+
+	for (int64_t i = 0; same && i < k; i++)
+		same = has_id(b, k, a[i]);
+	return same;
+}
+
+static double reach_of(const vn_choice_ways *w, int64_t row, double score, vn_dtype recorded)
+{
+	return fmax(REACH * sqrt(w->error[row]), one_rounding(score, recorded));
+}
+
+/* Is the expert in the group of a chosen one? */
+static bool is_beside(const vn_choice_ways *w, const double *own, int64_t expert)
+{
+	bool beside = false;
+
+	for (int64_t i = 0; !beside && i < w->k; i++)
+		beside = expert / w->in_group == (int64_t)own[i] / w->in_group;
+	return beside;
+}
+
+/* Lowers what the way lowers in a row's scores. The last ids have the lowest scores. */
+static void lower_scores(const vn_choice_ways *w, int way, int64_t row, double *score, vn_dtype recorded)
+{
+	const double *own = vn_choice_way(w, 0, row), *next = vn_choice_way(w, 1, row);
+
+	for (int64_t j = 0; way == ALL && j < w->experts; j++)
+		if (is_beside(w, own, j))
+			score[j] -= reach_of(w, row, score[j], recorded);
+	for (int64_t i = 0; way != ALL && i < w->k; i++) {
+		const bool twice = way == TWICE && !has_id(own, w->k, next[i]);
+		if (i == w->k - (way == TWICE ? 1 : way))
+			score[(int64_t)own[i]] -= reach_of(w, row, score[(int64_t)own[i]], recorded);
+		if (twice)
+			score[(int64_t)next[i]] -= reach_of(w, row, score[(int64_t)next[i]], recorded);
+	}
+}
+
+/* Marks the sets of a way that no way before it has. */
+static void mark_new(const vn_choice_ways *w, int way)
+{
+	for (int64_t row = 0; row < w->rows; row++) {
+		bool *is = &w->is[way * w->rows + row];
+		*is = true;
+		for (int before = 0; *is && before < way; before++)
+			*is = !is_same_set(w->ids + (way * w->rows + row) * w->k, vn_choice_way(w, before, row), w->k);
+	}
+}
+
+vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_dtype recorded,
+                              vn_error *err)
+{
+	const vn_node   *node = &plan->node[w->node];
+	const int64_t    E = node->c.top_k.columns, all = w->rows * E, n = w->rows * w->k;
+	VN_FREED double *was = vn_alloc((size_t)all, sizeof *was), *now = vn_alloc((size_t)all, sizeof *now);
+	vn_status        st = read_numbers(e, plan, node->in[0], all, was, err);
+
+	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
+	mark_new(w, 0);
+	for (int way = 1; !st && way < VN_CHOICE_WAYS; way++) {
+		memcpy(now, was, (size_t)all * sizeof *now);
+		for (int64_t row = 0; row < w->rows; row++)
+			lower_scores(w, way, row, now + row * E, recorded);
+		if (!(st = write_numbers(e, plan, node->in[0], all, now, err)) &&
+		    !(st = vn_ref_ops.run(e->ref, w->node, w->node + 1, err)) &&
+		    !(st = read_numbers(e, plan, node->out[0], n, w->ids + way * n, err)))
+			mark_new(w, way);
+	}
+	st = st ? st : write_numbers(e, plan, node->in[0], all, was, err);
+	return st ? st : vn_choice_put(w, plan, w->ids, e, err);
+}
+
+vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
+                        vn_error *err)
+{
+	return write_numbers(e, plan, plan->node[w->node].out[0], w->rows * w->k, ids, err);
+}

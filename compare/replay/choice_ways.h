@@ -1,0 +1,43 @@
+/* choice_ways.h: the sets of experts that right engines may choose for a token.
+ *
+ * Where the scores of two experts are equal within rounding, engines choose differently, and one
+ * other expert is an error of a thousand roundings. The sets are those that the operation chooses
+ * if the score of one chosen expert is lowered by what rounding may change: of each of the last
+ * few, of the last and then of the one that takes its place; or those of the chosen ones' groups.
+ */
+#pragma once
+
+#include "compare/replay/replay_state.h"
+
+enum { VN_CHOICE_WAYS = 8 };
+
+/* Of a choice, for so many tokens. Zeroed before its first use. */
+typedef struct vn_choice_ways {
+	int     node;
+	int64_t rows, k, experts, in_group;
+	double *ids;   /* (VN_CHOICE_WAYS, rows, k) the first ones: as the engine chooses */
+	bool   *is;    /* (VN_CHOICE_WAYS, rows): it is another set than those before it */
+	double *error; /* (rows): mean squared error of a score; set by vn_choice_errors */
+} vn_choice_ways;
+
+void      vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows);
+void      vn_choice_ways_finish(vn_choice_ways *w);
+/* Measures the errors of the scores in n draws against B. All have run the node. */
+vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, const vn_replay_engine *fine,
+                           vn_replay_engine *const *draw, int n, vn_error *err);
+/* Finds the sets of an engine that has run the node: runs it again, and leaves scores and choice as
+ * they were. recorded: the format of the scores in the candidate's recording, from which all
+ * engines then have them: they differ in nothing, and are equal within one rounding; VN_N_DTYPES:
+ * they were not recorded. */
+vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_dtype recorded,
+                              vn_error *err);
+/* The set of a row; the engine's own if there is no such way. */
+static inline double *vn_choice_way(const vn_choice_ways *w, int way, int64_t row)
+{
+	const int64_t at = (w->is[way * w->rows + row] ? way : 0) * w->rows + row;
+	return w->ids + at * w->k;
+}
+
+/* Makes an engine that has run the node choose ids (rows, k). */
+vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
+                        vn_error *err);

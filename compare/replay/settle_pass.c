@@ -1,0 +1,230 @@
+/* settle_pass.c: see settle_pass.h. */
+#include "compare/replay/settle_pass.h"
+
+#include "compare/replay/draws.h"
+#include "libref/base/alloc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWS = 2 }; /* that show the floor of a row and the errors of scores */
+
+void vn_settled_drop(vn_settled *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		vn_choice_ways_finish(&s->of[i].ways);
+		VN_FREE(s->of[i].behind, s->of[i].by, s->of[i].ids, s->of[i].loose);
+	}
+	VN_FREE(s->of, s->end, s->error, s->floor, s->other, s->least);
+	*s = (vn_settled) { 0 };
+}
+
+/* ---- what is behind a choice ----------------------------------------------------------------- */
+
+static bool is_end(const vn_replay *r, int value)
+{
+	const vn_checkpoint *p = r->point[value];
+
+	return p && vn_axes_find(vn_entry_axes(vn_recording_entry(r->o->ref, p->ref)), "token") == 0 &&
+	       r->plan->value[value].state < 0;
+}
+
+/* Is the whole value taken from the candidate, so that nothing behind it depends on what is before
+ * it? */
+static bool is_taken(const vn_replay *r, int value)
+{
+	const vn_checkpoint *p = r->point[value];
+	const vn_shape       whole = vn_replay_shape(r, value);
+
+	return p && !vn_replay_no_place(r->plan, value) &&
+	       vn_shape_equal(&vn_recording_entry(r->o->cand, p->cand)->shape, &whole);
+}
+
+/* Fills c->behind; returns whether it has any. reached: (values) */
+static bool find_behind(const vn_replay *r, const vn_settled *s, vn_settled_choice *c, bool *reached)
+{
+	memset(reached, 0, (size_t)r->plan->n_values * sizeof *reached);
+	reached[r->plan->node[c->ways.node].out[0]] = true;
+	c->first = -1;
+	for (int k = c->ways.node + 1; k < r->plan->n_nodes; k++) {
+		const vn_node *n = &r->plan->node[k];
+		bool           reads = false;
+		for (int i = 0; i < n->n_in; i++)
+			reads = reads || (n->in[i] >= 0 && reached[vn_plan_root(r->plan, n->in[i])]);
+		for (int o = 0; reads && o < n->n_out; o++) {
+			const int value = n->out[o] >= 0 ? vn_plan_root(r->plan, n->out[o]) : -1;
+			if (value < 0)
+				continue;
+			reached[value] = reached[value] || !is_taken(r, value);
+			if (s->end[value] >= 0) {
+				c->behind[s->end[value]] = true;
+				c->first = c->first < 0 ? s->end[value] : c->first;
+			}
+		}
+	}
+	return c->first >= 0;
+}
+
+static void add_choice(const vn_replay *r, vn_settled *s, int node, bool *reached)
+{
+	const vn_node       *n = &r->plan->node[node];
+	const vn_checkpoint *scores = r->point[vn_plan_root(r->plan, n->in[0])];
+	vn_settled_choice   *c = &s->of[s->n];
+	const size_t         T = (size_t)s->tokens;
+
+	if (n->op != VN_OP_TOP_K || r->point[vn_plan_root(r->plan, n->out[0])])
+		return;
+	*c = (vn_settled_choice) { .ways.node = node, .behind = vn_alloc_zero((size_t)s->ends, sizeof *c->behind) };
+	if (!find_behind(r, s, c, reached)) {
+		free(c->behind);
+		return;
+	}
+	c->recorded = scores ? vn_recording_entry(r->o->cand, scores->cand)->dtype : VN_N_DTYPES;
+	vn_choice_ways_init(&c->ways, r->plan, node, s->tokens);
+	c->by = vn_alloc_zero(T, 1);
+	c->loose = vn_alloc_zero(T, sizeof *c->loose);
+	c->ids = vn_alloc(T * (size_t)c->ways.k, sizeof *c->ids);
+	s->n++;
+}
+
+void vn_settled_list(const vn_replay *r, vn_settled *s)
+{
+	VN_FREED bool *reached = vn_alloc((size_t)r->plan->n_values, sizeof *reached);
+
+	s->tokens = r->step->tokens;
+	s->end = vn_alloc((size_t)r->plan->n_values, sizeof *s->end);
+	for (int v = 0; v < r->plan->n_values; v++)
+		s->end[v] = is_end(r, v) ? s->ends++ : -1;
+	s->of = vn_alloc_zero((size_t)r->plan->n_nodes, sizeof *s->of);
+	for (int k = 0; s->ends && k < r->plan->n_nodes; k++)
+		add_choice(r, s, k, reached);
+	s->least = vn_alloc_zero((size_t)s->ends, sizeof *s->least);
+	double **const errors[] = { &s->error, &s->floor, &s->other };
+	for (int i = 0; i < 3; i++)
+		*errors[i] = vn_alloc((size_t)(s->ends * s->tokens), sizeof **errors[i]);
+}
+
+/* ---- a pass ---------------------------------------------------------------------------------- */
+
+/* Some engines that run the step: B and perhaps draws. */
+typedef struct pass {
+	vn_replay_engine *e[1 + DRAWS];
+	int               n;
+	double           *error; /* (ends, tokens): to fill */
+} pass;
+
+static void set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *x, double share, double *of_tokens)
+{
+	const int64_t    rows = b->shape.dim[0], n = rows ? vn_shape_count(&b->shape) / rows : 0;
+	const int64_t    from = r->step->first_row + r->step->rows - rows; /* perhaps the last row alone */
+	VN_FREED double *p = vn_alloc(2 * (size_t)n, sizeof *p);
+
+	for (int64_t i = 0; i < rows; i++) {
+		double dd = 0, bb = 0;
+		vn_tensor_numbers(b, i * n, n, p);
+		vn_tensor_numbers(x, i * n, n, p + n);
+		for (int64_t j = 0; j < n; j++) {
+			const double d = p[n + j] - p[j];
+			dd += isfinite(d) ? d * d : 0;
+			bb += isfinite(d) ? p[j] * p[j] : 0;
+		}
+		of_tokens[from + i] = fmax(of_tokens[from + i], 0) + (bb > 0 ? share * dd / bb : 0);
+	}
+}
+
+/* Measures what B made, and puts the candidate's numbers in its place. */
+static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error *err)
+{
+	const vn_replay_engine *fine = p->e[0];
+	vn_status               st = VN_OK;
+
+	for (int o = 0; !st && o < fine->n_out; o++) {
+		const vn_node_output *made = &fine->out[o];
+		const vn_checkpoint  *at = r->point[made->value];
+		if (!at || !vn_shape_equal(&made->t.shape, &vn_recording_entry(r->o->cand, at->cand)->shape))
+			continue;
+		const int64_t  end = s->end[made->value] * s->tokens;
+		unsigned char *own = NULL;
+		vn_tensor      t;
+		if (end >= 0 && !(st = vn_replay_candidate(r->o, at, at->replay.columns, &t, &own, err))) {
+			set_errors(r, &made->t, &t, 1, p->error + end);
+			free(own);
+			vn_recording_release(r->o->cand, at->cand);
+		}
+		for (int i = 1; !st && end >= 0 && i < p->n; i++) {
+			const vn_node_output *x = vn_replay_made(p->e[i], made->value);
+			if (x && vn_shape_equal(&x->t.shape, &made->t.shape))
+				set_errors(r, &made->t, &x->t, 1.0 / DRAWS, s->floor + end);
+		}
+		if (!st && !vn_replay_no_place(r->plan, made->value))
+			st = vn_replay_give(r, made->value, at, p->e, p->n, err);
+	}
+	return st;
+}
+
+static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, vn_error *err)
+{
+	vn_status st = p->n > 1 ? vn_choice_errors(&c->ways, r->plan, p->e[0], p->e + 1, p->n - 1, err) : VN_OK;
+
+	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], c->recorded, err);
+	for (int64_t t = 0; !st && t < c->ways.rows; t++)
+		memcpy(c->ids + t * c->ways.k, vn_choice_way(&c->ways, c->by[t], t), (size_t)c->ways.k * sizeof *c->ids);
+	for (int i = 0; !st && i < p->n; i++)
+		st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);
+	return st;
+}
+
+static vn_status run_nodes(vn_replay *r, vn_settled *s, const pass *p, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int k = 0, next = 0; !st && k < r->plan->n_nodes; k++) {
+		vn_replay_round_alike(r, &r->plan->node[k]);
+		for (int i = 0; !st && i < p->n; i++) {
+			p->e[i]->n_out = 0;
+			st = vn_ref_ops.run(p->e[i]->ref, k, k + 1, err);
+		}
+		st = st ? st : take_made(r, s, p, err);
+		if (!st && next < s->n && s->of[next].ways.node == k)
+			st = choose(r, &s->of[next++], p, err);
+	}
+	return st;
+}
+
+/* A few rows may have small floors by chance: the mean over rows counts, too. */
+static void set_least(const vn_settled *s)
+{
+	for (int e = 0; e < s->ends; e++) {
+		double mean = 0, n = 0;
+		for (int64_t i = e * s->tokens; i < (e + 1) * s->tokens; i++)
+			if (s->error[i] >= 0) {
+				mean += s->floor[i];
+				n++;
+			}
+		s->least[e] = n > 0 ? mean / n / 4 : 0;
+	}
+}
+
+vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floors, const int32_t *ids, vn_error *err)
+{
+	const size_t values = (size_t)r->plan->n_values, all = (size_t)(s->ends * s->tokens);
+	pass         p = { .e = { &r->e[VN_REPLAY_FINE] }, .n = 1, .error = error };
+	vn_status    st = VN_OK;
+
+	for (int i = 0; floors && i < DRAWS && 2 * i < vn_draws_count(r); i++)
+		p.e[p.n++] = vn_draws_engine(r, 2 * i); /* the odd ones may have chosen otherwise before */
+	for (size_t i = 0; i < all; i++) {
+		error[i] = -1;
+		s->floor[i] = floors ? 0 : s->floor[i];
+	}
+	for (int i = 0; !st && i < p.n; i++)
+		st = vn_replay_engine_begin(p.e[i], r->step, ids, r->want, err);
+	st = st ? st : run_nodes(r, s, &p, err);
+	for (int i = 0; i < p.n; i++)
+		vn_ref_ops.end(p.e[i]->ref, false, NULL);
+	memset(r->trace.kept + (size_t)r->at * values, VN_KEPT_NOTHING, values);
+	if (floors)
+		set_least(s);
+	return st;
+}
