@@ -85,6 +85,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         if words[:1] and words[0] in ("reference", "replay", "explain", "isolate"):
             from .any_model import command
             return command(words[0], words[1:], Arguments)
+        if words[:1] == ["record"] and not os.path.isfile("record"):
+            raise RecordingError("record is a function: with vernier_parity.record(model, FILE): model(ids), around "
+                                 "a call in your own program (vernier help pytorch.md)")
         if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
             raise RecordingError(f"{words[0]}: no such file; commands are those of the program: "
                                  f"vernier {shlex.join(words)}")

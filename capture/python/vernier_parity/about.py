@@ -1,5 +1,6 @@
 """about.py: facts about a transformers model and its run: directory, config, precision, device."""
 
+import collections
 import json
 import os
 import platform
@@ -108,8 +109,12 @@ def dropping(model: Any) -> Optional[str]:
 
 
 def plain_word(model: Any) -> str:
-    """The number format of the weights."""
-    return WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
+    """The number format of most of a module's weights."""
+    count: "collections.Counter[Any]" = collections.Counter()
+    for t in (*model.parameters(), *model.buffers()):
+        count[t.dtype] += t.numel() * t.is_floating_point()
+    kind = max(count, key=lambda k: count[k]) if any(count.values()) else torch.float32
+    return WORDS.get(kind, str(kind).rpartition(".")[2])
 
 
 def call_word(device: Any) -> Optional[str]:

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from . import h5
+from .names import path_of, place_of
 from .numbers import PLAIN, SAID, RecordingError, digest, values
 
 WIDE, NARROW = 1e-9, 1e-5  # the nmse up to which a tensor agrees: of 4 bytes and more, of fewer
@@ -68,10 +69,9 @@ class Against:
             return self.keep_above
         return WIDE if word in ("f32", "f64", "i32") else NARROW
 
-    def judge(self, step: int, place: str, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
-        """(agrees, line): agrees: None if the tensor cannot be judged; line: the tensor's line of
-        left_out. place: path in the step's group."""
-        d = self.file.get(f"step.{step}/{place}")
+    def _judge(self, step: int, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
+        """(agrees, line): agrees: None if the tensor cannot be judged; line: the tensor's line of left_out."""
+        d = self.file.get(f"step.{step}/{path_of(name)}")
         if not isinstance(d, h5py.Dataset):
             return None, ""
         ref = h5.text_of(d.attrs.get("digest", ""))
@@ -109,10 +109,11 @@ class Against:
                 self.lines.append(w.line)
                 self.left.add(w.name)
 
-    def put(self, recorder: Any, layer: int, step: int, name: str, agrees: Optional[bool], line: str,
-            write: Any) -> None:
-        """Write a tensor, or let it wait if it agrees. Before a tensor that differs, write the waiting tensors of its
-        layer and the layer's input."""
+    def put(self, recorder: Any, name: str, a: np.ndarray, word: str, own: str, write: Any) -> None:
+        """Judge a tensor: write it, or let it wait if it agrees. Before a tensor that differs, write the waiting
+        tensors of its layer and the layer's input. own: its digest."""
+        step, layer = recorder.steps - 1, place_of(name)[0]
+        agrees, line = self._judge(step, name, a, word, own)
         self.judged += agrees is not None
         self.leave_out(but=layer)
         if agrees:

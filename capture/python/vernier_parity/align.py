@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from typing import Any, Dict, FrozenSet, List, Sequence, Set, Tuple
 
-from .rows import Row
+from .rows import Row, places_read
 
 Key = Tuple[int, str, int]  # (step, path, turn)
 
@@ -53,8 +53,8 @@ def _sources(rows: Sequence[Row], numbers: Dict[int, int]) -> List[FrozenSet[Any
     made: Dict[Tuple[int, str], int] = {}
     for i, r in enumerate(rows):
         found: Set[Any] = set()
-        for x in r["in"]:
-            at = made.get((r["step"] - int(x.get("back", 0)), x.get("from", "")))
+        for x, place in zip(r["in"], places_read(r)):
+            at = made.get(place)
             if at is None:
                 found |= {(k, x[k]) for k in ("input", "param") if k in x}
             else:

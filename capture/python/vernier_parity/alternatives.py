@@ -8,11 +8,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 import torch
 
-from . import variants
-from .align import align
+from . import fitted, variants
 from .compute import FAILS, Again, view
 from .node_recorder import storable
 from .replaying import Judged, Replay, different
+from .rows import Row, places_read
 from .tracer import tensors
 from .variants import Variant
 
@@ -35,7 +35,6 @@ class Alternatives:
 
     def __init__(self, r: Replay) -> None:
         self.r = r
-        self.same = align(r.fine.rows, r.coarse.rows)
         self.back = {j: i for i, j in r.fine.pairs.items()}  # node of the reference -> the candidate's row
         self.given, self.given_coarse = r.given(r.fine), r.given(r.coarse)
         self.found: Set[Tuple[str, str, str]] = set()
@@ -72,7 +71,7 @@ class Alternatives:
     def _floor(self, j: Judged, v: Variant) -> Any:
         """The variant in the candidate's format."""
         with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
-            instead = {self.same[i]: f for i, f in v.instead.items()}
+            instead = {self.r.same[i]: f for i, f in v.instead.items()}
             node = self.r.coarse.node(j.row)
             assert node is not None
             coarse = Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
@@ -103,7 +102,7 @@ class Alternatives:
             if not outs:
                 continue
             if i == j.node and j.out < len(outs) and outs[j.out].shape == cand.shape:
-                yield from _safely(variants.of_numbers(trace.nodes[i], a, k, j.out, outs[j.out],
+                yield from _safely(fitted.of_numbers(trace.nodes[i], a, k, j.out, outs[j.out],
                                                        cand.to(outs[j.out])))
             for v in _safely(variants.of_node(trace, trace.nodes[i], a, k, outs[0])):
                 yield v
@@ -129,8 +128,7 @@ class Alternatives:
         """The result of an operation that the reference lacks is read in place of one that it has."""
         r, row = self.r, self.r.cand.rows[j.row]
         held = {(x["step"], name): i for i, x in enumerate(r.cand.rows) for name in x["out"]} if row["in"] else {}
-        for place, (x, ref) in enumerate(zip(row["in"], r.fine.trace.nodes[j.node].ins)):
-            key = (row["step"] - int(x.get("back", 0)), x.get("from"))
+        for place, (key, ref) in enumerate(zip(places_read(row), r.fine.trace.nodes[j.node].ins)):
             made = held.get(key)
             if made is not None and made not in r.fine.pairs and not r.cand.rows[made].get("cast"):
                 t = r.cand.tensor(*key) if key in r.cand.held else self._sum(r.cand.rows[made])
@@ -138,15 +136,15 @@ class Alternatives:
                     yield Variant("extra", _said(r.cand.rows[made]), "", {j.node: variants.replacing(
                         place, lambda own, t=t, ref=ref: view(t.to(own).reshape(-1), ref))})
 
-    def _sum(self, row: Dict[str, Any]) -> Any:
+    def _sum(self, row: Row) -> Any:
         """The result of a sum that is not recorded, of terms that are; None: it is none."""
-        terms = [(row["step"] - int(x.get("back", 0)), x.get("from")) for x in row["in"]]
+        terms = places_read(row)
         if row["op"] not in variants.SUMS or len(terms) != 2 or not all(x in self.r.cand.held for x in terms):
             return None
         return sum(self.r.cand.tensor(*x) for x in terms)
 
 
-def _said(row: Dict[str, Any]) -> str:
+def _said(row: Row) -> str:
     names = [str(x.get("from", x.get("param", x.get("input", "a constant")))) for x in row["in"]]
     return f"{row['op'].strip('_')}({', '.join(names)})" if len(names) < 3 else row["op"].strip("_")
 

@@ -89,6 +89,9 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
     with tempfile.TemporaryDirectory() as folder, Candidate(cand, like) as c:
         ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
         source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+        program = find_program(program)
+        if _is_refused(program, cand, [*options, *(["-o", report] if report else [])]):
+            return 2
         r = Replay(Models(model, c, offload), c, run, ref, shown=source)
         if r.fine.run.not_reproduced:
             say(f"not reproduced by the plan's edges: {', '.join(r.fine.run.not_reproduced[:5])}")
@@ -96,7 +99,7 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
         say(f"replay: {len(r.judged)} results, {len(r.unjudged)} not judged")
         shown = f"a replay of {source}"
         replayed.write(r, first, shown=shown)
-        compare, last = [find_program(program), "compare", ref, cand], list(options)
+        compare, last = [program, "compare", ref, cand], list(options)
         if sources.few_differ(c.sources, r.fine.run.sources):  # which they are is said
             last += ["--allow", "weights"]
         end = [*last, "--explain", *(["-o", report] if report else [])]
@@ -110,6 +113,19 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
             print(done.stdout.decode().replace(said + ", ", ""), end="")
             return done.returncode
         return subprocess.run([*compare, "--replayed", first, *end], check=False).returncode
+
+
+def _is_refused(program: str, cand: str, options: Sequence[str]) -> bool:
+    """Whether compare refuses its options, which it has then said: before the model runs. Others end at a reference
+    that is not there."""
+    missing = "no-such-reference.h5"
+    done = subprocess.run([program, "compare", missing, cand, *options], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, check=False)
+    said = done.stderr.decode(errors="replace")
+    if missing in said or done.returncode != 2:
+        return False
+    print(said, end="", file=sys.stderr)
+    return True
 
 
 def _by_engine(program: str, model: str, cand: str, report: Optional[str], options: Sequence[str]) -> int:
@@ -184,6 +200,8 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
     o, rest = args.parse_known_args(argv)
     if rest and word != "explain":
         args.error(f"unknown option {rest[0]}")
+    if os.path.isfile(o.model) and os.path.isdir(o.cand):
+        args.error("the model comes first, then the candidate")
     progress.on = sys.stderr.isatty()
     try:
         if word == "explain":

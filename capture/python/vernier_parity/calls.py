@@ -13,6 +13,9 @@ import torch
 from .numbers import RecordingError
 from .rows import dtype_of
 
+STATE = "in.buffer."  # in front of the name of a buffer that the run changes: its numbers before
+LONGEST = 110  # bytes of such a name
+
 
 class Objects:
     """The objects among the arguments and results of calls, in order of appearance."""

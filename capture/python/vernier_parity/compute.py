@@ -11,6 +11,7 @@ from .offload import release
 from .progress import progress
 from .tracer import Node, Ref, Trace, bits, tensors, walk
 
+Flat = Dict[Tuple[int, int], Any]  # (storage, write) -> the whole storage then
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
 Computed = Tuple[Node, Optional[List[Any]], str]  # node, results or None, what failed
 Call = Callable[[Any, Any, Any], Any]  # module or function, its arguments, those by name -> its result
@@ -32,7 +33,7 @@ def needed(trace: Trace, node: int, given: Given, memory: bool = False) -> Set[i
         n = trace.nodes[todo.pop()]
         own = n.index == node or n.index not in given
         for r in [*n.ins, *n.writes] if own else [r._replace(write=r.write - 1) for r in n.outs if r.write]:
-            w = trace.maker.get((r.storage, r.write))
+            w = trace.maker.get(r.key)
             if w is not None and w not in seen and w < (n.index if not memory else node) and (memory or w not in given):
                 seen.add(w)
                 todo.append(w)
@@ -46,19 +47,23 @@ class Pass:
     def __init__(self, trace: Trace, given: Given = {}, fill: float = 0.0) -> None:  # noqa: B006
         self.trace, self.given, self.fill = trace, given, fill
         self.around: Around = lambda n: contextlib.nullcontext()
-        self.flat: Dict[Tuple[int, int], Any] = {}  # (storage, write) -> the whole storage then
+        self.flat: Flat = {}
+        self.marks: Dict[int, Flat] = {}  # node -> what was kept before it: filled where it has the node
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
         for n in trace.nodes:
             for r in (*n.ins, *n.writes):
                 self.end[r.storage, r.write] = n.index
 
-    def run(self, wanted: Set[int]) -> Iterator[Computed]:
-        """The wanted nodes in order. What a node reads is there until the next is asked for."""
+    def run(self, wanted: Set[int], only: Optional[Set[int]] = None) -> Iterator[Computed]:
+        """The wanted nodes in order. What a node reads is there until the next is asked for. only: the nodes that are
+        looked at."""
         ends: Dict[int, List[Tuple[int, int]]] = {}
         for k, i in self.end.items():
             ends.setdefault(i, []).append(k)
-        for n in self.trace.nodes:
+        for n in self.trace.nodes if only is None else map(self.trace.nodes.__getitem__, sorted(only)):
             progress.at(n.index + 1, len(self.trace.nodes))
+            if n.index in self.marks:
+                self.marks[n.index] = dict(self.flat)
             here = n.index in self.given
             out: Optional[List[Any]] = None
             why = ""
@@ -83,7 +88,7 @@ class Pass:
 
     def keep(self, n: Node, values: List[Any]) -> None:
         for r, room, t in zip(n.outs, n.rooms, values):
-            k = (r.storage, r.write)
+            k = r.key
             if k not in self.end:
                 continue  # nobody reads it
             if k not in self.flat:
@@ -92,25 +97,25 @@ class Pass:
                     self.flat[k] = t.as_strided((max(room, 1),), (1,), 0)  # nothing writes into what was kept
                     continue
                 if r.write:
-                    self.flat[k] = self.whole(r.storage, r.write - 1).clone()
+                    self.flat[k] = self.whole((r.storage, r.write - 1)).clone()
                 else:
                     self.flat[k] = torch.zeros(max(room, 1), dtype=r.dtype, device=t.device)
             view(self.flat[k], r).copy_(t.reshape(r.size) if t.shape != r.size else t)
 
-    def whole(self, storage: int, write: int) -> Any:
-        k = (storage, write)
+    def whole(self, k: Tuple[int, int]) -> Any:
+        """The whole storage as it is after one of its writes."""
         if k not in self.flat and k not in self.trace.base:
             raise ValueError("what it reads could not be computed")
         return self.flat[k] if k in self.flat else self.trace.base[k]
 
+    def arguments(self, n: Node, own: Dict[int, Any] = {}) -> Any:  # noqa: B006
+        """(args, kwargs) of a node's call. own: storages in place of those that were kept."""
+        return walk(n.args, lambda r: view(own[r.storage] if r.storage in own else self.whole(r.key), r))
+
     def compute(self, n: Node, call: Optional[Call] = None) -> List[Any]:
         """The results of a node; call: in place of its function."""
-        own = {r.storage: self.whole(r.storage, r.write).clone() for r in n.writes}  # the node writes into a copy
-
-        def read(r: Ref) -> Any:
-            return view(own[r.storage] if r.storage in own else self.whole(r.storage, r.write), r)
-
-        args, kwargs = walk(n.args, read)
+        own = {r.storage: self.whole(r.key).clone() for r in n.writes}  # the node writes into a copy
+        args, kwargs = self.arguments(n, own)
         with torch.no_grad(), _state(n):
             out = n.fn(*args, **kwargs) if call is None else call(n.fn, args, kwargs)
         if n.leaf:
@@ -132,7 +137,7 @@ class Pass:
         gelu = "gelu" in n.op.lower()
         if not (gelu or n.op in SUMS) or n.writes or not out[0].dtype.is_floating_point:
             return out
-        args, kwargs = walk(n.args, lambda r: view(self.whole(r.storage, r.write), r).abs())
+        args, kwargs = walk(n.args, lambda r: view(self.whole(r.key), r).abs())
         with torch.no_grad(), _state(n):
             terms = next(iter(tensors((args, kwargs))), out[0]) if gelu else n.fn(*args, **kwargs)
         off = (1.0 if gelu else (400 * 0.54 / 12) ** 0.5) * torch.finfo(torch.float32).eps
@@ -192,10 +197,10 @@ def differing(trace: Trace) -> List[str]:
     found: List[str] = []
     lost: Set[Tuple[int, int]] = set()  # (storage, write)
     for n, out, _ in Pass(trace).run(every):
-        known = lost.isdisjoint(r[:2] for r in (*n.ins, *n.writes))
+        known = lost.isdisjoint(r.key for r in (*n.ins, *n.writes))
         if known and (n.index in loose or (out is not None and [digest(bits(t)) for t in out] == n.digests)):
             continue
-        lost.update(r[:2] for r in n.outs)
+        lost.update(r.key for r in n.outs)
         if known:
             n.blind = n.blind or "its bits do not follow from the plan's edges"
             found.append(n.name)

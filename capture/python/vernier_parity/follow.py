@@ -1,6 +1,5 @@
 """follow.py: records the calls of any PyTorch module: the results of its leaves, and the plan of the run."""
 
-import collections
 import contextlib
 import importlib
 import json
@@ -32,12 +31,14 @@ class Following(Session):
         self.formats: set = set()  # type: ignore[type-arg]
         self.names: List[str] = []
         self.order = 0
+        self.zero: List[str] = []  # buffers that the run changed, which were 0 before it
         self.test, self.expected = keep, 0  # expected: nodes, for the progress
         self.sources: List[Dict[str, Any]] = []  # see sources.py
         self.rest: Dict[str, Any] = {}  # the weights of which the files have not all numbers
         self.rows: List[rows.Row] = []
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
-        self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
+        self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end,
+                           on_state=self._state)
         self.transplants: Any = None
         if replace:
             self.transplants = self.trace.replace = Transplants(replace, path)
@@ -62,6 +63,13 @@ class Following(Session):
             if plain(t):
                 self._put(name, t, "input")
 
+    def _state(self, name: str, t: Any) -> None:
+        """A buffer's numbers before the run changed them; the name alone if they are 0, as of a new cache."""
+        if not bool(t.any()):
+            self.zero.append(name)
+        elif len(name.encode()) <= calls.LONGEST:
+            self._put(calls.STATE + name, t, "input")
+
     def _put(self, name: str, t: Any, op: str, axes: str = "") -> None:
         if self.recorder.put_result(name, t, op, self.order, axes):
             self.order += 1
@@ -72,7 +80,7 @@ class Following(Session):
         progress.at(n.index + 1, self.expected)
         if self.precision is None and results:
             device = results[0].device
-            self.precision = about.call_word(device) or word_of(self.trace.model)
+            self.precision = about.call_word(device) or about.plain_word(self.trace.model)
             self.recorder.fact(device=about.device_name(device))
         if self.wants(n):
             for name, t in zip(n.names(), results):
@@ -89,9 +97,12 @@ class Following(Session):
         """Write the plan and the facts that are known only now."""
         if self.transplants:
             self.transplants.finish()
+        self.trace.states()
         if self.test:
             progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
+        if self.zero:
+            self.codes[0] = json.dumps(dict(json.loads(self.codes[0]), zero=self.zero))
         self.rows = rows.rows_of(self.trace)
         self.recorder.put_plan(lambda: dict(nodes=rows.lines_of(self.rows), calls=self.codes,
                                             modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)],
@@ -108,15 +119,6 @@ class Following(Session):
         self.recorder.fact(**facts)
 
 
-def word_of(model: Any) -> str:
-    """The number format of most of a module's weights."""
-    count: "collections.Counter[Any]" = collections.Counter()
-    for t in (*model.parameters(), *model.buffers()):
-        count[t.dtype] += t.numel() * t.is_floating_point()
-    kind = max(count, key=lambda k: count[k]) if any(count.values()) else torch.float32
-    return about.WORDS.get(kind, str(kind).rpartition(".")[2])
-
-
 def refuse_compiled(model: Any, path: str) -> None:
     for m in model.modules():
         if type(m).__name__ == "OptimizedModule" or getattr(m, "_compiled_call_impl", None) is not None:
@@ -130,9 +132,9 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
     """See vernier_parity.record(). keep: as of Trace; digests: write no file, keep the digests alone; test: whether the
     plan's edges give the bits of the run."""
     refuse_compiled(model, path)
-    said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
+    said: Dict[str, Any] = dict(engine="pytorch", precision=about.plain_word(model),
                                 model_class=f"{type(model).__module__}.{type(model).__qualname__}")
-    wide = sum(t.dtype == torch.float32 for t in model.state_dict().values())
+    wide = sum(getattr(t, "dtype", None) == torch.float32 for t in model.state_dict().values())
     if wide:
         said["float32_weights"] = wide
     home = type(model).__module__.partition(".")[0]

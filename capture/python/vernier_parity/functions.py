@@ -61,33 +61,24 @@ class Call(Session):
         self.history: Dict[str, Tuple[Any, Any]] = {}
         wrap = lambda make: lambda f: lambda *a, **k: make(f, *a, **k)
         rule, convolution = wrap(self._delta_rule), wrap(self._convolution)
-        seen = set()
-        for layer in self.parts.layers:
-            mixer, delta = mixer_of(layer)
-            if delta and id(mixer) not in seen:
-                seen.add(id(mixer))
-                self.watch_delta_net(mixer)
-            latent = hasattr(mixer, "kv_lora_rank")
-            if latent and id(mixer) not in seen:
-                seen.add(id(mixer))
-                self.watch_latent(mixer)
-            moe = getattr(layer, "mlp", None)
-            if hasattr(moe, "shared_expert_gate") and id(moe) not in seen:
-                seen.add(id(moe))
-                self.watch_shared(moe)
+        delta_net = {**dict.fromkeys(CONVOLUTIONS, convolution), **dict.fromkeys(RULES, rule),
+                     "l2norm": wrap(self._l2norm)}
+        mixers = {id(m): (m, delta) for m, delta in map(mixer_of, self.parts.layers)}
+        others = {id(layer.mlp): layer.mlp for layer in self.parts.layers if hasattr(layer, "mlp")}
+        for m in (*(m for m, _ in mixers.values()), *others.values()):
+            for part, begin in (("in_proj_qkv", self.watch_delta_net), ("kv_lora_rank", self.watch_latent),
+                                ("shared_expert_gate", self.watch_shared)):
+                if hasattr(m, part):
+                    begin(m)
+        for m, delta in mixers.values():
             # GPT-2's other attention, used if the config asks for it
-            self.watch.function(mixer, "_upcast_and_reordered_attn",
-                                lambda f, m=mixer: lambda *a, **k: self._attention(lambda _, *a, **k: f(*a, **k), m, *a,
-                                                                                   **k))
+            self.watch.function(m, "_upcast_and_reordered_attn", lambda f, m=m: lambda *a, **k: self._attention(
+                lambda _, *a, **k: f(*a, **k), m, *a, **k))
             for name in OWN if delta else ():
-                self.watch.function(mixer, name, convolution if name in CONVOLUTIONS else rule)
-            source = sources_of(mixer)
-            if (source, delta) in seen:
-                continue
-            seen.add((source, delta))
-            for name, make in ([*((n, convolution) for n in CONVOLUTIONS), *((n, rule) for n in RULES),
-                                ("l2norm", wrap(self._l2norm))] if delta else
-                               [] if latent else [(ROTATION, wrap(self._rotation))]):
+                self.watch.function(m, name, convolution if name in CONVOLUTIONS else rule)
+        kinds = {(sources_of(m), delta, hasattr(m, "kv_lora_rank")) for m, delta in mixers.values()}
+        for source, delta, latent in kinds:
+            for name, make in (delta_net if delta else {} if latent else {ROTATION: wrap(self._rotation)}).items():
                 self.watch.function(source, name, make)
             if not delta:
                 self.watch.function(getattr(source, "ALL_ATTENTION_FUNCTIONS", None), "get_interface",

@@ -12,6 +12,7 @@ from typing import Iterable, List, Pattern, Sequence, Union
 from .numbers import RecordingError
 
 LONGEST = 255  # bytes, as in vernier
+MEANS = {"*": ".*", "?": ".", "{": "(?:", "}": ")"}  # as regular expressions
 
 
 @lru_cache(maxsize=None)
@@ -21,23 +22,15 @@ def compiled(pattern: str) -> "Pattern[str]":
         raise RecordingError("empty pattern")
     if len(pattern.encode()) > LONGEST:
         raise RecordingError(f"pattern of {len(pattern.encode())} bytes; at most {LONGEST}")
-    depth, out = 0, []
+    depth, out = 0, ""
     for c in re.sub(r"\*+", "*", pattern):  # ** means *, and would be slower
-        if c in "*?":
-            out.append(".*" if c == "*" else ".")
-        elif c == "{":
-            depth += 1
-            out.append("(?:")
-        elif c == "}":
-            depth -= 1
-            out.append(")")
-        else:
-            out.append("|" if c == "," and depth > 0 else re.escape(c))
+        depth += (c == "{") - (c == "}")
         if depth < 0:
             break
+        out += "|" if c == "," and depth else MEANS.get(c) or re.escape(c)
     if depth != 0:
         raise RecordingError(f"pattern '{pattern}': braces do not match")
-    return re.compile("".join(out), re.DOTALL)
+    return re.compile(out, re.DOTALL)
 
 
 def match(pattern: str, name: str) -> bool:

@@ -6,8 +6,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import numpy as np
 
 from . import h5
+from .dims import MOST_AXES
 from .numbers import SAID, RecordingError, digest_of, stored
-from .recorder import MOST_AXES, Recorder, alone, counted
+from .recorder import Recorder, alone
+from .tokens import counted
 
 
 def storable(t: Any) -> Any:

@@ -1,7 +1,7 @@
 """points.py: the checkpoints of each family of models, in execution order (`vernier points MODEL`)."""
 
 from functools import lru_cache
-from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence
 
 from .families import FAMILIES, Row
 
@@ -17,7 +17,6 @@ class Point(NamedTuple):
 
 OUTSIDE = tuple(dict.fromkeys(row.point for family in FAMILIES.values() for row in [*family.before, *family.behind]))
 BEHIND = tuple(dict.fromkeys(row.point for family in FAMILIES.values() for row in family.behind))  # the layers
-_ROW = Tuple[str, str, str, str]  # point, axes, basis, operation
 
 
 def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = None) -> List[Point]:
@@ -32,17 +31,17 @@ def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = No
 
 
 @lru_cache(maxsize=None)
-def known() -> Dict[str, _ROW]:
+def known() -> Dict[str, Row]:
     """The row of each point, whatever the family: Llama's, else Mixtral's, else the first found, GPT-2's last."""
-    table: Dict[str, _ROW] = {}
+    table: Dict[str, Row] = {}
     first = {"llama": 0, "mixtral": 1, "gpt2": 3}
     for family in map(FAMILIES.__getitem__, sorted(FAMILIES, key=lambda name: first.get(name, 2))):
         for row in [*family.before, *(r for rows in family.layer.values() for r in rows), *family.behind]:
-            table.setdefault(row.point, (row.point, row.axes, row.basis, row.op or "add"))
+            table.setdefault(row.point, row._replace(op=row.op or "add"))
     return table
 
 
 @lru_cache(maxsize=None)
 def words() -> FrozenSet[str]:
     """The words allowed in dims of a checkpoint: the axes of all points, and those of batches and paged caches."""
-    return frozenset(w for row in known().values() for w in row[1].split()) | {"batch", "block", "slot"}
+    return frozenset(w for row in known().values() for w in row.axes.split()) | {"batch", "block", "slot"}

@@ -3,37 +3,28 @@ would make. share: how much of that difference the error contains: 1 if the cand
 """
 
 import math
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 
 from . import variants
-from .compute import Call
-from .tracer import Node, Trace
+from .compute import Pass
+from .tracer import Node
 
 LEAST_NUMBERS = 10.0  # that carry the difference: one number proves nothing
 MOST_SIGMAS = 3.0  # that one number counts: of very small ones a rounding is far less than any kernel's error
 MOST_ERROR = 0.5  # a share with a larger standard error says nothing
 
 
-def of_node(trace: Trace, n: Node, out: List[Any], again: Callable[[Call], List[Any]], cand: Any,
-            floor: Optional[Any]) -> List[Dict[str, Any]]:
-    """The shares of the small variants in the error of a node's first result. again: computes the node by another
-    call; floor: what the model in the candidate's format gives."""
-    if not out[0].is_floating_point() or cand.shape != out[0].shape or not cand.is_floating_point():
+def of_node(p: Pass, n: Node, right: Any, cand: Any, floor: Optional[Any]) -> List[Dict[str, Any]]:
+    """The shares of the small variants in the error of a node's first result. p: what computes the node; right, floor:
+    what it and the model in the candidate's format give."""
+    if not (right.is_floating_point() and cand.is_floating_point() and cand.shape == right.shape
+            and variants.has_small(n)):
         return []
-    seen: List[Any] = []
-
-    def spy(fn: Any, a: Any, k: Any) -> Any:
-        seen.append((a, k))
-        return fn(*a, **k)
-
-    if not variants.has_small(n):
-        return []
-    again(spy)
-    found, error = [], Error(cand, out[0], floor)
-    for v in variants.of_node(trace, n, *seen[0], out[0], small=True):
-        share = error.share_of(again(v.instead[n.index])[0])
+    found, error = [], Error(cand, right, floor)
+    for v in variants.of_node(p.trace, n, *p.arguments(n), right, small=True):
+        share = error.share_of(p.compute(n, v.instead[n.index])[0])
         if share is not None:
             found.append(dict(what=v.what, due=v.due, share=share[0], error=share[1], **{"is": v.is_}))
     return found

@@ -19,29 +19,29 @@ import atexit
 import contextlib
 import functools
 import os
-import re
 import threading
 import time
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, cast
 
 import numpy as np
-from h5py import h5f, h5s
+from h5py import h5f
 
 from . import h5, names, points, texts, weights as table
 from .against import Against
+from .dims import Dims
 from .globs import hint
-from .numbers import SAID, Diverged, Ids, RecordingError, digest_of, ids_array, statistics, stored
+from .numbers import SAID, Diverged, Ids, RecordingError, digest_of, statistics, stored
 from .printed import warn
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
+from .tokens import Tokens
 
-MOST_AXES, MOST_FACTS = 6, 64
+MOST_FACTS = 64
 # bytes; HDF5 stores at most 64 KiB of attributes with an object
-LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000
+LONGEST_WORD, LONGEST_FACT = 31, 60000
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
-SAME = ("hidden", "vocab")  # axes that have the same length in every tensor of a run
 PUBLISH_EVERY = 0.1  # seconds; what was put since is lost if the process is killed
 MOST_NAMES = 256  # of a group, outside layers: HDF5's time for a name grows with their number
 
@@ -99,11 +99,6 @@ def _publish_in_silence(recorder: "weakref.ref[Recorder]", ended: threading.Even
         del r
 
 
-def counted(first: int, shape: Tuple[int, ...]) -> np.ndarray:
-    """Positions from the first on."""
-    return np.broadcast_to(np.arange(first, first + shape[-1], dtype="<i4"), shape)
-
-
 class Recorder:
     """Writes a checkpoint file; use it in a `with` block. One thread at a time.
 
@@ -136,9 +131,8 @@ class Recorder:
         keep_above    the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower
                       formats. Logits are left out only if they are equal; tensors with NaN or infinities never
         stop_at_first  raise Diverged at the first tensor that differs from against, after it was written. Nothing can
-                       be
-                      put after that; at the end of the block the recording is complete, and the fact `stopped` names
-                      the tensor
+                       be put after that; at the end of the block the recording is complete, and the fact `stopped`
+                       names the tensor
 
         Raises RecordingError: the file exists, or cannot be written; token_ids are not whole numbers from 0; positions
         have another shape than token_ids; a fact is neither a string nor a number; run has engine, precision, tokens or
@@ -157,26 +151,14 @@ class Recorder:
         self._stop_at_first, self._stopped = stop_at_first, False
         self._folder = os.getcwd()  # source_line is relative to it
         self._doubted: Set[str] = set()
-        self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
-        self._positions = None if positions is None else ids_array("positions", positions)
-        if self._ids is not None and self._ids.min() < 0:
-            raise RecordingError("token_ids: an id below 0")
-        if self._positions is not None and (self._ids is None or self._ids.shape != self._positions.shape):
-            raise RecordingError("positions: expected token_ids of the same shape")
-        if self._positions is not None:
-            self._no_padding_alone(self._positions)
-        self._calls: List[Tuple[np.ndarray, np.ndarray]] = []  # ids and positions of each step
+        self._ids, self._dims = Tokens(self.path, token_ids, positions), Dims(self.path)
         self._step: Any = None
         self._groups: Dict[str, Any] = {}
         self._names: Dict[str, Tuple[str, ...]] = {}
-        self._shapes: Dict[str, Tuple[int, ...]] = {}
-        self._sizes: Dict[str, Tuple[int, str]] = {}
         self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
-        self._force, self._published, self._gone = force, 0.0, []
+        self._force, self._published, self._spacers = force, 0.0, []
         self._lock, self._ended, self._changed = threading.RLock(), threading.Event(), False
-        self._total = 0  # tokens of the calls so far
         self._directory: Optional[str] = None  # the model's
-        self._stored_ids: Dict[str, Any] = {}
         try:
             if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
                                            for p in (self.path, self.partial)):
@@ -203,7 +185,8 @@ class Recorder:
         return RecordingError(f"{self.partial}: cannot write: {e.args[0] if len(e.args) == 1 else e}")
 
     def _close_file(self) -> None:
-        self._groups, self._step, self._run, self._stored_ids, self._gone = {}, None, None, {}, []
+        self._groups, self._step, self._run, self._spacers = {}, None, None, []
+        self._ids.close()
         self._file.close()
         if self._against:
             self._against.file.close()
@@ -299,33 +282,12 @@ class Recorder:
         and batch do not have the same shape; rows outside the call's tokens; the recording is closed.
         """
         self._going_on("begin_step")
-        at = self._total
-        if token_ids is not None:
-            if self._ids is not None:
-                raise RecordingError("begin_step: token_ids were given to Recorder already")
-            ids = ids_array("token_ids", token_ids)
-            where = counted(at, ids.shape) if positions is None else ids_array("positions", positions)
-            if ids.min() < 0 or where.shape != ids.shape or (self._calls
-                                                             and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
-                raise RecordingError(f"begin_step: expected ids of 0 or more, with positions and a batch of the same "
-                                     f"shape; ids are {ids.shape}, "
-                                     f"positions {where.shape}, and the first step's ids "
-                                     f"{self._calls[0][0].shape if self._calls else ids.shape}")
-            self._no_padding_alone(where)
-        elif self._ids is None:
-            raise RecordingError("begin_step: no token_ids, neither here nor in Recorder")
-        else:
-            left = self._ids.shape[-1] - at
-            n = left if tokens is None else tokens
-            if not 0 < n <= left:
-                raise RecordingError(f"begin_step: {n} tokens, but token_ids has only {left} left")
-            ids = self._ids[..., at : at + n]
-            where = counted(at, ids.shape) if self._positions is None else self._positions[..., at : at + n]
-        if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= ids.shape[-1]):
-            raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
-        self._calls.append((ids, where))
-        self._total += ids.shape[-1]
-        self.position, self.tokens = at, ids.shape[-1]
+        call = self._ids.begin(tokens, token_ids, positions)
+        at, n = self._ids.total, call.token_ids.shape[-1]
+        if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= n):
+            raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {n} tokens")
+        self._ids.add(call)
+        self.position, self.tokens = at, n
         first, self.rows = rows if rows is not None else (0, self.tokens)
         self._store_ids()
         self._new_step(position=self.position, tokens=self.tokens,
@@ -347,17 +309,8 @@ class Recorder:
         Shape (T) or (B, T), as the step's token_ids; in tokens from 0, -1 at padding. Raises RecordingError: another
         shape, or no step has begun; padding in a single prompt.
         """
-        where = ids_array("positions", positions)
-        if not self._calls or where.shape != self._calls[-1][0].shape:
-            raise RecordingError(f"{self.path}: positions of another shape than the step's tokens")
-        self._no_padding_alone(where)
-        self._calls[-1] = (self._calls[-1][0], where)
+        self._ids.set_positions(positions)
         self._store_ids(again=True)
-
-    def _no_padding_alone(self, where: np.ndarray) -> None:
-        if where.ndim == 1 and where.min() < 0:
-            raise RecordingError(f"{self.path}: positions: -1, which is padding, in a single prompt; "
-                                 f"ids and positions of (1, N) are a batch of one")
 
     # ---- tensors ---------------------------------------------------------------------------------
 
@@ -384,9 +337,8 @@ class Recorder:
         order  the place in execution order, from 0; default: after the tensor put last
         source_line  where the engine made the tensor, "model.py:123", which reports show; default: the line that calls
                      put
-        stacklevel  which line of your program that is, as in warnings.warn: 1 calls put, 2 calls the function that
-                    calls
-               put, so give 2 in a function of your own around put
+        stacklevel  which line of your program that is, as in warnings.warn: 1 calls put; give 2 in a function of your
+                    own around put
 
         Raises Diverged: the tensor is the first that differs from `against`, and stop_at_first was given; also at later
         tensors. RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the
@@ -406,10 +358,7 @@ class Recorder:
         row = points.known().get(point)
         if dims != "":
             self._doubt(name, stacklevel)
-        axes = dims if dims is not None else self._own_axes(name, a, row)
-        if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
-            a, axes = a[0], axes.split(None, 1)[-1]
-        self._check(name, point, a, axes, row)
+        a, axes = self._dims.of(name, a, dims, row, self._ids, self.rows)
         for what, said, longest in (("op", op, LONGEST_WORD), ("basis", basis, LONGEST_WORD),
                                     ("source_line", source_line, LONGEST_LINE)):
             if said and (not said.isprintable() or len(said.encode()) > longest):
@@ -418,8 +367,8 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: order {order}; it counts from 0")
         place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=place, point=point if row else None, op=op or (row[3] if row else None),
-            basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None),
+            order=place, point=point if row else None, op=op or (row.op if row else None),
+            basis=basis or (row.basis if row and row.axes in (axes, axes.replace("batch ", "", 1)) else None),
             axes=" ".join(axes.split()) or None,
             dtype=word if word in SAID else None, how=how, source_line=source_line
             or line_of_caller(self._folder, stacklevel), digest=digest_of(a))
@@ -428,14 +377,12 @@ class Recorder:
 
     def _keep(self, name: str, a: np.ndarray, word: str, facts: Dict[str, Optional[h5.Fact]]) -> None:
         """Write a tensor, or judge it by the reference, which may leave it out."""
-        layer, point = self._place(name)
+        _, point = self._place(name)
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
             kept = a.copy()  # it may be written later, after the caller changed it
-            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word,
-                                               str(facts["digest"]))
-            self._against.put(self, layer, self.steps - 1, name, agrees, line,
+            self._against.put(self, name, kept, word, str(facts["digest"]),
                               lambda: self._write(name, point, kept, facts))
         else:
             self._write(name, point, a, facts)
@@ -451,8 +398,9 @@ class Recorder:
 
     def _write(self, name: str, point: str, a: np.ndarray, facts: Mapping[str, Optional[h5.Fact]]) -> None:
         try:
-            d = h5.put_array(self._group(name), point, a, self._disk)
-            self._paths[name] = self._place_in_step(name)
+            group, path = self._group(name)
+            d = h5.put_array(group, point, a, self._disk)
+            self._paths[name] = path
         except OSError as e:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         for key, value in facts.items():
@@ -486,8 +434,7 @@ class Recorder:
         self._publish()
 
     def _link(self, name: str, of: str) -> None:
-        group = self._group(name)
-        self._paths[name] = self._place_in_step(name)
+        group, self._paths[name] = self._group(name)
         group.links.create_hard(names.place_of(name)[1].encode(), self._step.id, self._paths[of].encode())
 
     def _place(self, name: str) -> Tuple[int, str]:
@@ -517,14 +464,16 @@ class Recorder:
         if self._stopped:
             self._raise_diverged()
 
-    def _group(self, name: str) -> Any:
-        """The group of the step that gets this name. Names outside layers fill one after the other: the step's own, and
-        those that continue it (`vernier help checkpoint.md`, Names)."""
-        head = names.path_of(name).rpartition("/")[0]
+    def _group(self, name: str) -> Tuple[Any, str]:
+        """(the group that gets this name, the path that it has then in the group of the step). Names outside layers
+        fill one group after the other: the step's own, and those that continue it (`vernier help checkpoint.md`,
+        Names)."""
+        path = names.path_of(name)
+        head = path.rpartition("/")[0]
         if head:
             if head not in self._groups:
                 self._groups[head] = h5.put_group(self._step.id, head, 40)
-            return self._groups[head]
+            return self._groups[head], path
         number, held = self._more
         if held == MOST_NAMES:
             number, held = number + 1, 0
@@ -534,12 +483,7 @@ class Recorder:
             h5.put_attribute(group, "continues", 1, new=True)
             self._groups[""] = group
         self._more = number, held + 1
-        return self._groups[""]
-
-    def _place_in_step(self, name: str) -> str:
-        """The path of a name that was put last, in the group of its step."""
-        number, path = self._more[0], names.path_of(name)
-        return path if "/" in path or not number else f"more.{number}/{path}"
+        return self._groups[""], f"more.{number}/{path}" if number else path
 
     # ---- what is on disk -------------------------------------------------------------------------
 
@@ -548,7 +492,7 @@ class Recorder:
         if at_once or time.monotonic() - self._published > PUBLISH_EVERY:
             h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
             if self._disk.ends_in_chunk:
-                self._gone.append(h5.put_spacer(self._run.id))
+                self._spacers.append(h5.put_spacer(self._run.id))
                 h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
             self._disk.publish()
             self._published, self._changed = time.monotonic(), False
@@ -573,103 +517,21 @@ class Recorder:
 
     def _store_ids(self, again: bool = False) -> None:
         try:
-            self._write_ids(again)
+            self._ids.store(self._run, self._disk, again)
         except OSError as e:
             raise self._unwritten(e) from None
-
-    def _write_ids(self, again: bool) -> None:
-        """Store ids and positions: those given to Recorder at once, else those of the calls so far, in datasets that
-        grow in their place. (Only the first call says whether they are a batch.)"""
-        if self._ids is not None:
-            if not self._stored_ids:
-                where = counted(0, self._ids.shape) if self._positions is None else self._positions
-                for name, a in (("token_ids", self._ids), ("positions", where)):
-                    self._stored_ids[name] = h5.put_array(self._run.id, name, np.ascontiguousarray(a), self._disk)
-            if not again:
-                return
-        rows = self._calls[0][0].shape[:-1] if self._calls else ()
-        for i, name in enumerate(("token_ids", "positions")):
-            d = self._stored_ids.get(name)
-            if d is None or len(d.shape) != len(rows) + 1:
-                self._drop_ids(name)
-                d = self._stored_ids[name] = h5.put_growing(self._run.id, name, rows)
-            if self._calls:
-                new = np.ascontiguousarray(self._calls[-1][i], "<i4")
-                if d.shape[-1] < self._total:
-                    d.set_extent((*rows, self._total))
-                place = d.get_space()
-                place.select_hyperslab((0,) * len(rows) + (self._total - new.shape[-1],), new.shape)
-                d.write(h5s.create_simple(new.shape), place, new)
-
-    def _drop_ids(self, name: str) -> None:
-        if name in self._stored_ids:
-            self._run.id.unlink(name.encode())
-            self._gone.append(self._stored_ids.pop(name))
-
-    def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
-        if row is None:
-            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so it needs dims: "
-                                 f"\"token head dim\"")
-        n = len(row[1].split())
-        if a.ndim not in (n, n + 1):
-            raise RecordingError(f"{self.path}: {name}: rank {a.ndim}, expected {n} ({row[1]})")
-        return row[1] if a.ndim == n else "batch " + row[1]
-
-    def _prompts(self) -> int:
-        """The number of prompts that share one row of ids: the positions of each begin at 0."""
-        return sum(int((c[1] == 0).sum()) for c in self._calls if c[1].ndim == 1)
-
-    def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
-        words, what = names.words_of(axes), f"{self.path}: {name}"
-        if not axes and not row:  # a name map knows them
-            words = [f"n{i}" for i in range(a.ndim)]
-        if len(words) != a.ndim or not words or len(set(words)) != len(words):
-            raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word per axis, "
-                                 "no word twice")
-        if a.size == 0 or a.ndim > MOST_AXES:
-            raise RecordingError(f"{what}: shape {a.shape}; no empty axis and at most {MOST_AXES} axes")
-        if len(" ".join(axes.split()).encode()) > LONGEST_DIMS:
-            raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
-        if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
-            raise RecordingError(f"{what}: dims '{axes}': expected words in small letters, several of one axis in "
-                                 f"brackets")
-        # compare identifies the axes of a checkpoint by these words
-        for word in re.findall(r"[^\s()]+", axes) if row else ():
-            if not word.isdecimal() and word not in points.words():
-                has = hint(word, points.words()) or f"; {name} has '{row[1]}'"
-                raise RecordingError(f"{what}: dims '{axes}': unknown axis '{word}'{has}")
-        # engines may compute what is behind the layers for the last token only
-        few = (1, self._prompts()) if point in points.BEHIND else ()
-        for word, size in zip(words, a.shape):
-            expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
-            packed = word == "batch" and size == self._prompts()  # a state of each prompt
-            if size != expected and not packed and not (word == "token" and size in few):
-                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, expected {expected}")
-            if word in SAME and self._sizes.setdefault(word, (size, name))[0] != size:
-                first = self._sizes[word]
-                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, "
-                                     f"and {first[1]} has {first[0]}")
-        fixed = tuple(s for w, s in zip(words, a.shape) if axes and w not in ("token", "key", "block", "slot"))
-        if self._shapes.setdefault(name, fixed) != fixed:
-            raise RecordingError(f"{what}: shape {a.shape} as '{axes}' is not that of an earlier step")
 
     # ---- the end ---------------------------------------------------------------------------------
 
     def _finish_ids(self, well: bool) -> None:
-        calls = self._calls
-        ids = np.concatenate([c[0] for c in calls], -1) if calls else np.zeros(0, "<i4")
-        where = np.concatenate([c[1] for c in calls], -1) if calls else np.zeros(0, "<i4")
-        if well and not calls:
+        tokens = self._ids
+        if well and not tokens.calls:
             raise RecordingError(f"{self.path}: nothing was recorded")
-        if well and self._ids is not None and self._ids.shape != ids.shape and not self._stopped:
-            raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
-        for name, a in (("token_ids", ids), ("positions", where)):
-            d = self._stored_ids[name]
-            if d.shape != a.shape:  # not all of the ids that were given
-                self._drop_ids(name)
-                d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
-            h5.put_digest(d, a.astype("<i4"))
-        text = texts.of_tokens(self._directory, ids.reshape(-1)) if well and self._directory else None
+        if well and tokens.given is not None and tokens.given.shape[-1] != tokens.total and not self._stopped:
+            raise RecordingError(f"{self.path}: the steps have {tokens.total} tokens, token_ids "
+                                 f"{tokens.given.shape[-1]}")
+        ids = tokens.finish(self._run, self._disk).reshape(-1)
+        text = texts.of_tokens(self._directory, ids) if well and self._directory else None
         if text:
             h5.put_lines(self._run, "token_text", text)
 

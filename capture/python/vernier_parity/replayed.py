@@ -12,7 +12,8 @@ from .alternatives import Alternatives
 from .candidate import Candidate
 from .compute import Given
 from .numbers import RecordingError, stored
-from .replaying import Judged, Place, Replay
+from .replaying import Judged, Place, Replay, Results
+from .settling import Settling
 
 MOST_NAMES = 200  # of a region that are listed
 
@@ -20,68 +21,78 @@ MOST_NAMES = 200  # of a region that are listed
 def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False, shown: str = "") -> None:
     """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
     computed in place of given in a second round. shown: what reports call the file."""
-    cand = r.cand
     wrong = origins_in(verdict, r) if verdict is not None else set()
     gone = wrong_in(verdict, r) if verdict is not None else set()
     tried = Alternatives(r) if wrong else None
     again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
     first = r.fine.change, r.coarse.change, r.exchanged
     if gone:
-        again, again_floor = r.settled(again, again_floor, gone)
+        again, again_floor = Settling(r, again, again_floor, gone).settled()
         r.fine.change, r.coarse.change, r.exchanged = first
-    given, given_again = r.given(r.fine), r.given(r.fine, gone)
-    extra, names = r.extra(), Names(r)
-    unjudged = list(r.unjudged)
-    tool = "vernier_parity"
+    lines, unjudged, tool = _Lines(r, gone, again, again_floor, tried), list(r.unjudged), "vernier_parity"
     with h5.written(path, force, format="vernier-replayed", format_version=1, tool=tool) as (file, disk):
-        h5.group(file, "run", candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own], tool=tool,
+        h5.group(file, "run", candidate=r.cand.sum(), reference=r.sum, format=about.WORDS[r.own], tool=tool,
                  rounds=1 if verdict is None else 2, **(dict(shown_as=shown) if shown else {}))
-        steps = [h5.group(file, f"step.{n}") for n in range(cand.steps)]
-        lines = []
-
-        def put(name: str, t: Any) -> None:
-            a = _array(t)
-            h5.put_digest(h5.put_array(at.id, name, a, disk), a)
-
+        steps = [h5.group(file, f"step.{n}") for n in range(r.cand.steps)]
+        results = []
         for j in sorted(r.judged, key=lambda x: (x.node, x.out)):
-            row, k = cand.rows[j.row], (j.row, j.out)
-            if k not in r.expected or k not in r.floor:
+            step = j.step(r.cand)
+            if (j.row, j.out) not in r.expected or (j.row, j.out) not in r.floor:
                 why = r.failed.get(j.row) or "it could not be computed"
-                unjudged.append(dict(step=row["step"], name=j.name, why=why))
+                unjudged.append(dict(step=step, name=j.name, why=why))
                 continue
-            region = r.region(j.node, given)
-            before, said = [i for i in region if i != j.node], r.fine.rows[r.fine.pairs[j.row]]["out"][j.out]
-            line = dict(step=row["step"], name=j.name, reference=said, node=j.node, op=row["op"][:31], span=len(region),
-                        region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
-                        reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
-            line["kind"], scores = _kind(cand, j)
-            exchanged = sum(r.exchanged.get(i, 0) for i in region)
-            if exchanged:
-                line["exchanged"] = exchanged
-            if k in r.projections:
-                line["projections"] = r.projections[k]
-            if scores:
-                line["scores" if line["kind"] == "choice" else "ids"] = scores
-            at = h5.group(steps[row["step"]], j.name)
-            put("expected", r.expected[k])
-            put("floor", r.floor[k])
-            wider = r.region(j.node, given_again)
-            if k in again and (row["step"], j.name) not in gone and wider != region:
-                put("again", again[k])
-                put("again_floor", again_floor[k])
-                line["again_region"] = names.all_of((i for i in wider if i != j.node), row["step"])
-            if tried is not None and (row["step"], j.name) in wrong and line["kind"] == "numbers" and not scores:
-                found, line["tried"] = tried.of(j)
-                line["alternatives"] = [dict(what=x.what, due=x.due, **{"is": x.is_}) for x in found]
-                for i, x in enumerate(found):
-                    put(f"alternative{i}", x.expected)
-                    if x.floor is not None:
-                        put(f"alternative{i}_floor", x.floor)
-            lines.append(line)
+            line, numbers = lines.of(j, (step, j.name) in wrong)
+            results.append(line)
+            at = h5.group(steps[step], j.name)
+            for name, t in numbers.items():
+                a = _array(t)
+                h5.put_digest(h5.put_array(at.id, name, a, disk), a)
         at = h5.group(file, "replay")
-        for key, said in (("results", lines), ("unjudged", unjudged), ("settings", r.settings() + sources.different(
+        for key, said in (("results", results), ("unjudged", unjudged), ("settings", r.settings() + sources.different(
                 r.cand.sources, r.fine.run.sources))):
             h5.put_lines(at, key, [json.dumps(x) for x in said])
+
+
+class _Lines:
+    """What a replay file says of each result: members of a line of JSON, and numbers by the name of their dataset.
+
+    gone, again, again_floor: what is computed in place of given in a second round, and what that round computes.
+    """
+
+    def __init__(self, r: Replay, gone: Set[Place], again: Results, again_floor: Results,
+                 tried: Optional[Alternatives]) -> None:
+        self.r, self.gone, self.again, self.again_floor, self.tried = r, gone, again, again_floor, tried
+        self.given, self.given_again = r.given(r.fine), r.given(r.fine, gone)
+        self.extra, self.names = r.extra(), Names(r)
+
+    def of(self, j: Judged, wrong: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        r, k, step, region = self.r, (j.row, j.out), j.step(self.r.cand), self.r.region(j.node, self.given)
+        before = lambda nodes: self.names.all_of((i for i in nodes if i != j.node), step)
+        line = dict(step=step, name=j.name, reference=r.fine.rows[r.fine.pairs[j.row]]["out"][j.out], node=j.node,
+                    op=r.cand.rows[j.row]["op"][:31], span=len(region), region=before(region)[-MOST_NAMES:],
+                    extra=self.extra[j.row][:MOST_NAMES], floor_format=_word(r, j),
+                    reads=self.names.read_by(region, step, self.given)[:MOST_NAMES])
+        numbers = dict(expected=r.expected[k], floor=r.floor[k])
+        line["kind"], beside = _kind(r.cand, j)
+        exchanged = sum(r.exchanged.get(i, 0) for i in region)
+        if exchanged:
+            line["exchanged"] = exchanged
+        if k in r.projections:
+            line["projections"] = r.projections[k]
+        if beside:
+            line["scores" if line["kind"] == "choice" else "ids"] = beside
+        wider = r.region(j.node, self.given_again)
+        if k in self.again and (step, j.name) not in self.gone and wider != region:
+            numbers.update(again=self.again[k], again_floor=self.again_floor[k])
+            line["again_region"] = before(wider)
+        if self.tried and wrong and line["kind"] == "numbers" and not beside:
+            found, line["tried"] = self.tried.of(j)
+            line["alternatives"] = [dict(what=x.what, due=x.due, **{"is": x.is_}) for x in found]
+            for i, x in enumerate(found):
+                numbers[f"alternative{i}"] = x.expected
+                if x.floor is not None:
+                    numbers[f"alternative{i}_floor"] = x.floor
+        return line, numbers
 
 
 class Names:
@@ -105,7 +116,7 @@ class Names:
     def read_by(self, region: List[int], step: int, given: Given) -> List[str]:
         """What the region was given."""
         trace, inside = self.r.fine.trace, set(region)
-        found = {trace.maker.get((x.storage, x.write)) for i in region
+        found = {trace.maker.get(x.key) for i in region
                  for x in (*trace.nodes[i].ins, *trace.nodes[i].writes)}
         return self.all_of(sorted(w for w in found if w is not None and w not in inside and w in given), step)
 
@@ -156,5 +167,5 @@ def origins_in(path: str, r: Replay) -> Set[Place]:
     for n in names:
         step, _, name = n.rpartition("/") if n.startswith("step.") else ("step.0", "", n)
         places.add((int(step[5:]), name))
-    wrong = {j.row for j in r.judged if (r.cand.rows[j.row]["step"], j.name) in places}
-    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged if j.row in wrong}
+    wrong = {j.row for j in r.judged if (j.step(r.cand), j.name) in places}
+    return {(j.step(r.cand), j.name) for j in r.judged if j.row in wrong}

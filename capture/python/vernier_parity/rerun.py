@@ -5,7 +5,8 @@ import copy
 import json
 import os
 import re
-from typing import Any, Callable, Dict, List, Optional
+import types
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 
@@ -15,8 +16,10 @@ from .follow import Following
 from .numbers import RecordingError
 from .offload import Shelf
 from .progress import progress
+from .watch import replaced
 
 FORMATS = {v: k for k, v in about.WORDS.items()}
+OF_FLOAT64 = re.compile("double|float64|dtype|data type", re.IGNORECASE)  # in what torch says
 Run = Optional[Callable[[Any], Any]]
 
 
@@ -52,6 +55,8 @@ class Models:
             own = self.source.parameters() if self.shelf else ()
             memo = {id(p): torch.nn.Parameter(self.shelf.put(p.data.to(dtype) if p.is_floating_point() else p.data),
                                               False) for p in own}
+            memo.update({id(t): t.detach() for m in self.source.modules() for t in vars(m).values()
+                         if isinstance(t, torch.Tensor) and t.grad_fn is not None})  # made of weights: weight_norm
             model = converted(copy.deepcopy(self.source, memo), dtype, self.shelf,
                               self.plain and dtype != torch.float64)
         else:
@@ -65,7 +70,9 @@ class Models:
         try:
             with open(path, encoding="utf-8") as f:
                 config = json.load(f)
-        except (OSError, ValueError) as e:
+        except OSError:
+            raise RecordingError(_no_model(directory)) from None
+        except ValueError as e:
             raise RecordingError(f"{path}: {e}") from None
         how: Dict[str, Any] = dict(local_files_only=True)
         if "_class_name" in config:
@@ -97,6 +104,20 @@ class Models:
         return converted(model, dtype, self.shelf) if dtype == torch.float64 else model
 
 
+def _no_model(path: str) -> str:
+    """What a path is that is no directory of a model, and what to give instead."""
+    holds = lambda name: os.path.isfile(os.path.join(path, name))
+    if "://" in path or not os.path.exists(path):
+        return f"{path}: no such directory, and nothing is downloaded: hf download NAME --local-dir DIR, and give DIR"
+    if not os.path.isdir(path):
+        return f"{path}: is a file; the model is a directory that save_pretrained() wrote"
+    if holds("adapter_config.json"):
+        return f"{path}: an adapter (PEFT): merge it: model.merge_and_unload().save_pretrained(DIR), and give DIR"
+    if holds("model_index.json"):
+        return f"{path}: a pipeline of diffusers: give the folder of the model in it that was recorded ({path}/unet)"
+    return f"{path}: no config.json in this directory, which save_pretrained() writes"
+
+
 def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None, plain: bool = False) -> Any:
     """The module in another format, as from_pretrained makes it: in transformers' models, buffers that are not saved,
     such as rotary frequencies, stay as they are, and some weights, of routers for one, are float32. shelf: where its
@@ -125,16 +146,51 @@ def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None, plain: bool
     return model
 
 
+@contextlib.contextmanager
+def masks_of_float32(dtype: Any, own_format: Any) -> Iterator[None]:
+    """float64, of a candidate of another format, has the least and largest numbers of float32 inside, as masks are
+    made of: code that makes them in float32 cannot hold its own."""
+    own = torch.finfo
+
+    def finfo(kind: Any = None) -> Any:
+        found = own() if kind is None else own(kind)
+        if found.bits < 64:
+            return found
+        return types.SimpleNamespace(**{k: getattr(own(torch.float32) if k in ("min", "max") else found, k) for k in (
+            "bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")})
+
+    with replaced(torch, "finfo", finfo) if dtype == torch.float64 != own_format else contextlib.nullcontext():
+        yield
+
+
 def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
     """Call the model on the candidate's recorded inputs, call by call. run: a function that calls it as the candidate
     did, instead. Raises RecordingError: the calls cannot be made again."""
     word, device = str(cand.run.get("precision", "")), _device(model).type
     cast = word.startswith("autocast-") and word[9:] in FORMATS and dtype == format_of(cand)
     with torch.no_grad(), torch.autocast(device, FORMATS[word[9:]] if cast else torch.bfloat16, enabled=cast):
+        _restore(model, cand)
         if run is not None:
             run(model)
         else:
             _call_all(model, cand, dtype)
+
+
+def _restore(model: Any, cand: Candidate) -> None:
+    """The buffers that the candidate's run changed, as they were before it."""
+    buffers = dict(model.named_buffers())
+    for code in cand.calls[:1]:
+        for name in set(code.get("zero", ())) & set(buffers):
+            buffers[name].zero_()
+    for step, name in cand.held:
+        own = buffers.get(name[len(calls.STATE):]) if name.startswith(calls.STATE) else None
+        if own is None:
+            continue
+        if tuple(own.shape) == cand.shape(step, name):
+            own.copy_(cand.tensor(step, name))
+        else:  # the run put one of another shape in its place
+            owner, _, last = name[len(calls.STATE):].rpartition(".")
+            model.get_submodule(owner)._buffers[last] = cand.tensor(step, name).to(own)
 
 
 def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Optional[str] = None,
@@ -144,9 +200,10 @@ def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Option
     its weights are not compared with the files."""
     progress.begin(f"the model in {about.WORDS[dtype]}")
     said = (cand.like or cand).run.get("functions")
-    with follow.session(model, path or cand.path, str(said).split() if said else None, weights=not floor,
-                        statistics=False, run=dict(shown_as=shown) if shown else {}, force=force, keep=True,
-                        digests=path is None, test=not floor) as s:
+    with masks_of_float32(dtype, format_of(cand)), follow.session(
+            model, path or cand.path, str(said).split() if said else None, weights=not floor, statistics=False,
+            run=dict(shown_as=shown) if shown else {}, force=force, keep=True, digests=path is None,
+            test=not floor) as s:
         s.expected = len(cand.rows)
         call(model, cand, dtype, run)
         if s.trace.step + 1 != cand.steps:
@@ -189,4 +246,6 @@ def _call_all(model: Any, cand: Candidate, dtype: Any) -> None:
             if isinstance(e, RecordingError):
                 raise
             raise RecordingError(f"{cand.path}: step {step}: the model cannot be called with the recorded arguments: "
-                                 f"{type(e).__name__}: {' '.join(str(e).split())[:200]}") from e
+                                 f"{type(e).__name__}: {' '.join(str(e).split())[:200]}" + (
+                                     ", in float64, as a float32 candidate is judged by"
+                                     if dtype == torch.float64 != own and OF_FLOAT64.search(str(e)) else "")) from e

@@ -8,7 +8,7 @@ out. A step whose rows are those of the step before is one row: {"step": 6, "sam
 import itertools
 import json
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -64,9 +64,9 @@ def of_arguments(n: Node) -> Dict[str, Any]:
 
 
 def row_of(trace: Trace, n: Node) -> Row:
-    made = {(r.storage, r.write) for r in n.outs}
+    made = {r.key for r in n.outs}
     row: Row = dict(op=n.op, path=n.path, step=n.step, out=n.names())
-    row["in"] = [_source(trace, n, r) for r in n.ins if (r.storage, r.write) not in made]
+    row["in"] = [_source(trace, n, r) for r in n.ins if r.key not in made]
     const = of_arguments(n)
     if n.leaf:
         const = {**{f"arg.{k}": v for k, v in const.items()}, **of_module(n.fn, True)}
@@ -79,17 +79,21 @@ def row_of(trace: Trace, n: Node) -> Row:
 
 
 def _source(trace: Trace, n: Node, r: Ref) -> Dict[str, Any]:
-    at = trace.maker.get((r.storage, r.write))
-    if at is not None:
-        m = trace.nodes[at]
+    m = trace.maker_of(r)
+    if m is not None:
         names = [name for name, x in zip(m.names(), m.outs) if x.storage == r.storage] or m.names()
         return {"from": names[0], **({"back": n.step - m.step} if m.step != n.step else {})}
-    kind, name, step = trace.source[r.storage, r.write]
+    kind, name, step = trace.source[r.key]
     if kind in ("param", "buffer"):
         return {"param": name}
     if kind == "input":
         return {"input": name, **({"back": n.step - step} if step != n.step else {})}
     return {"const": name}
+
+
+def places_read(row: Row) -> List[Tuple[int, str]]:
+    """(step, name) of the results that a row reads; the name of other things is ""."""
+    return [(row["step"] - int(x.get("back", 0)), x.get("from", "")) for x in row["in"]]
 
 
 def rows_of(trace: Trace) -> List[Row]:

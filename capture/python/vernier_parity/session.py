@@ -137,9 +137,9 @@ class Passes(Call):
             self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
         self.padded = self.padded or self.hidden is not None
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
-        if self.past and not self.recorder._total and self.before is not None:
+        if self.past and not self.recorder._ids.total and self.before is not None:
             self._begin_before()
-        done = self.recorder._total
+        done = self.recorder._ids.total
         if self.past != done:
             filled = ("; before= gives the tokens of a cache that was filled earlier" if not done
                       else "; it has tokens twice, or a call was not recorded" if self.past > done else "")
@@ -191,7 +191,7 @@ class Passes(Call):
         kept = [int(i) % self.tokens for i in self.keep.reshape(-1).tolist()]
         if kept == list(range(self.tokens - len(kept), self.tokens)):
             return False
-        where = self.recorder._calls[-1][1]
+        where = self.recorder._ids.calls[-1].positions
         ends = [i for i in range(self.tokens) if i + 1 == self.tokens or where[i + 1] == 0] if where.ndim == 1 else []
         if kept != ends or self.rows != (0, self.tokens):
             raise RecordingError(f"{self.path}: logits: logits_to_keep is a tensor of some tokens; "

@@ -29,6 +29,7 @@ LEAKS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "num
 PLAIN = {"__get__", "__set__", "size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "__len__"}
 WRITES = {"__setitem__", "__iadd__", "__imul__", "__isub__", "__itruediv__"}
 MOST_HELD = 16  # functions; behind rotated queries, rotated keys take 5
+MOST_NOTED = 1 << 20  # bytes of a buffer of which a copy is made, as what writes into it may not be seen
 MOST_LISTED = 4096  # numbers of a list that is an edge
 # they choose other kernels where a hook is attached inside, or a function is followed
 WHOLE = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
@@ -43,6 +44,11 @@ class Ref(NamedTuple):
     stride: Tuple[int, ...]
     offset: int
     dtype: Any
+
+    @property
+    def key(self) -> Tuple[int, int]:
+        """(storage, write)"""
+        return self[:2]
 
 
 class Listed(NamedTuple):
@@ -101,7 +107,7 @@ def walk(x: Any, f: Callable[[Any], Any]) -> Any:
         y = f(x.of)
         return y.tolist() if isinstance(y, torch.Tensor) else Listed(y)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(walk(y, f) for y in x))
+        return tuple.__new__(type(x), [walk(y, f) for y in x])  # that of a packed sequence takes no Refs
     if isinstance(x, (list, tuple)):
         return (type(x) if type(x) in (list, tuple) else list)(walk(y, f) for y in x)
     if isinstance(x, dict):
@@ -165,7 +171,14 @@ def axes_as(r: Ref, t: Any, words: List[str]) -> str:
 
 
 def is_leaf(m: Any) -> bool:
-    return isinstance(m, WHOLE) or not any(True for c in m.children() for _ in (*c.parameters(), *c.buffers()))
+    return isinstance(m, (*WHOLE, torch.jit.ScriptModule)) or not any(
+        True for c in m.children() for _ in (*c.parameters(), *c.buffers()))
+
+
+def nests(m: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call of a module makes its rows a nested tensor, which it does not where functions are followed."""
+    return (isinstance(m, torch.nn.TransformerEncoder) and m.use_nested_tensor and not m.training
+            and (kwargs.get("src_key_padding_mask") is not None or len(args) > 2))
 
 
 class Trace(TorchFunctionMode):
@@ -173,15 +186,16 @@ class Trace(TorchFunctionMode):
 
     keep     also keep what computing the plan again needs (values that no node made), and digests of all results
     on_call  gets (step, path, arguments by name) before each step; on_node gets (node, its results) after each node;
-             on_end gets the results of each step
+             on_end gets the results of each step; on_state (name, numbers) of a buffer that the run changes, as it was
     """
 
     def __init__(self, model: Any, watch: Optional[Watch] = None, keep: bool = False,
                  on_call: Callable[..., None] = lambda *a: None, on_node: Callable[..., None] = lambda *a: None,
-                 on_end: Callable[..., None] = lambda *a: None) -> None:
+                 on_end: Callable[..., None] = lambda *a: None,
+                 on_state: Callable[..., None] = lambda *a: None) -> None:
         super().__init__()
         self.model, self.keep, self.watch = model, keep, watch or Watch("")
-        self.on_call, self.on_node, self.on_end = on_call, on_node, on_end
+        self.on_call, self.on_node, self.on_end, self.on_state = on_call, on_node, on_end, on_state
         self.replace: Callable[..., None] = lambda step, name, t: None  # may change a new result
         self.nodes: List[Node] = []
         self.points = standard(model)
@@ -202,6 +216,9 @@ class Trace(TorchFunctionMode):
         self._leaf: Optional[Node] = None
         self._taken: "collections.Counter[Any]" = collections.Counter()
         self._names: Set[str] = set()
+        self._stated: Set[int] = set()  # storages of buffers that were told of
+        self._buffers: Dict[str, Tuple[Any, int, Any]] = {}  # as the first step found them: with version and copy
+        self._parameters = {id(p) for p in model.parameters()}
         self._off = False
         self._known: Dict[int, Tuple[str, str]] = {}
         for n, t in model.named_parameters(remove_duplicate=False):
@@ -241,6 +258,11 @@ class Trace(TorchFunctionMode):
             t = t.detach()
             self.base[k, write] = t if same else torch.empty(0, dtype=t.dtype, device=t.device).set_(
                 t.untyped_storage().clone(), 0, (t.untyped_storage().nbytes() // t.element_size(),))
+
+    def maker_of(self, r: Ref) -> Optional[Node]:
+        """The node that made what is read; None: no node did."""
+        at = self.maker.get(r.key)
+        return self.nodes[at] if at is not None else None
 
     # ---- nodes ---------------------------------------------------------------------------------
 
@@ -291,8 +313,6 @@ class Trace(TorchFunctionMode):
         n.index = len(self.nodes)
         n.writes = [r for r in n.ins if r.storage in wrote]
         for k, t in wrote.items():
-            if self.keep and self._known.get(k, ("",))[0] == "param":
-                raise RecordingError(f"{n.path}: {n.op} writes into the weight {self._known[k][1]}")
             self.last[k], self._version[k] = self.last[k] + 1, version(t)
         for t in new:
             k = self.storage(t)
@@ -334,7 +354,7 @@ class Trace(TorchFunctionMode):
             return
         k = self.storage(t)
         for n, results in self._held:
-            if len(n.outs) == 1 and n.outs[0][:2] == (k, self.last.get(k)) and not n.own:
+            if len(n.outs) == 1 and n.outs[0].key == (k, self.last.get(k)) and not n.own:
                 n.axes = axes_as(n.outs[0], t, words)
                 if n.axes:
                     n.own, n.name = n.name, self._free(name)
@@ -368,6 +388,11 @@ class Trace(TorchFunctionMode):
             return f(*args, **kwargs)
         if self._held and (writes(op) or "out" in kwargs):
             self._tell()  # it may change what they have made
+        if writes(op) and args and plain(args[0]):
+            self._before_write(self.storage(args[0]))
+        for t in tensors(kwargs.get("out")):
+            if plain(t):
+                self._before_write(self.storage(t))
         n, before = self._begin(op, f, args, kwargs)
         out = f(*args, **kwargs)
         self._end(n, before, out)
@@ -376,6 +401,34 @@ class Trace(TorchFunctionMode):
         if op == "tolist" and n.ins and args[0].numel() <= MOST_LISTED:
             self._lists[id(out)] = out, repr(out), n.ins[0]
         return out
+
+    def _before_write(self, k: int) -> None:
+        kind, name = self._known.get(k, ("", ""))
+        if kind == "buffer" and k not in self._stated:
+            with torch._C.DisableTorchFunction():
+                self._state(name, k)
+        if kind == "param" and self.keep:  # from now on it is kept as it was
+            self._known[k] = ("buffer", name)
+            self._stated.add(k)
+            self.base.update({at: t.clone() for at, t in self.base.items() if at[0] == k})
+
+    def _state(self, name: str, k: int) -> None:
+        """Tell of a buffer as the first step found it, if that is still known."""
+        self._stated.add(k)
+        t, before, copied = self._buffers.get(name, (None, 0, None))
+        held = t if t is not None and version(t) == before >= 0 else copied
+        if held is not None:
+            self.on_state(name, held)
+
+    def states(self) -> None:
+        """Tell of the buffers that the run changed unseen: inside a leaf, or by another in their place."""
+        with torch._C.DisableTorchFunction():
+            now = dict(self.model.named_buffers(remove_duplicate=False))
+            for name, (t, before, copied) in self._buffers.items():
+                k = self.storage(t)
+                same = version(t) == before if before >= 0 else copied is None or torch.equal(t, copied)
+                if k not in self._stated and (now.get(name) is not t or not same):
+                    self._state(name, k)
 
     # ---- modules -------------------------------------------------------------------------------
 
@@ -434,10 +487,12 @@ class Trace(TorchFunctionMode):
                 if not self._stack:
                     self._call(m, path, args, kwargs)
             self.watch.down(m, path, self._leaf is None)
-            if not leaf or self._leaf is not None:
+            if not (leaf or nests(m, args, kwargs)) or self._leaf is not None:
                 return
             self._leaf, self._before = self._begin(type(m).__name__, m, args, kwargs)
             self._own = [(b, version(b)) for b in m.buffers()]
+            if not self._parameters.issuperset(map(id, m.parameters())):
+                self._leaf.blind = "its weights were exchanged for this call"
         stack = torch._C._len_torch_function_stack()
         if stack and torch._C._get_function_stack_at(stack - 1) is self:  # inside a leaf nothing is followed
             super().__exit__(None, None, None)
@@ -451,7 +506,7 @@ class Trace(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             if n is not None and n.fn is m and (n.path, n.turn) == (path, turn):
                 self._leaf = None
-                if any(version(b) != v for b, v in self._own):
+                if [(id(b), version(b)) for b in m.buffers()] != [(id(b), v) for b, v in self._own]:
                     n.blind = "it changes a buffer of its own"
                 if out is not None:
                     self._end(n, self._before, out)
@@ -467,11 +522,13 @@ class Trace(TorchFunctionMode):
 
     def _call(self, m: Any, path: str, args: Any, kwargs: Any) -> None:
         """A step begins."""
-        now = [(id(p), version(p)) for p in self.model.parameters() if not p.is_meta]
-        if self.step >= 0 and now != self._weights:
+        if self.step >= 0 and self._versions() != self._weights:
             raise RecordingError(f"{self.watch.path}: a weight or a module was changed between two calls; a recording "
                                  f"is one run of one model")
-        self._weights = now
+        self._weights = self._versions()
+        if self.step < 0:
+            self._buffers = {n: (b, version(b), b.clone() if b.nbytes <= MOST_NOTED else None)
+                             for n, b in self.model.named_buffers(remove_duplicate=False) if plain(b)}
         self.step += 1
         self._taken.clear()
         self._names.clear()
@@ -486,6 +543,9 @@ class Trace(TorchFunctionMode):
                 elif self._version[k] != version(t):
                     self._outside(t, k, self.last[k] + 1, "input", name)
                 self.ref(t)
+
+    def _versions(self) -> List[Tuple[int, int]]:
+        return [(id(p), version(p)) for p in self.model.parameters() if not p.is_meta]
 
     def _results(self, m: Any, out: Any) -> None:
         """A step ends. Its results get a reader, so that an operation after the last node is judged too."""
@@ -505,4 +565,5 @@ class Trace(TorchFunctionMode):
             self.nodes.append(n)
             self.on_node(n, [t])
         self._stack.pop()
+        self._weights = self._versions()  # RWKV's first call divides some
         self.on_end(out)

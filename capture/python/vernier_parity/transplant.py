@@ -8,13 +8,14 @@ import torch
 
 from .candidate import Candidate
 from .numbers import RecordingError
+from .rows import Row, places_read
 
 
-def results_of(path: str, rows: Sequence[Mapping[str, Any]]) -> List[Tuple[int, str]]:
+def results_of(path: str, rows: Sequence[Row]) -> List[Tuple[int, str]]:
     """(step, name) of what a module gives to others: results inside it that are read outside it."""
     inside = lambda r: bool(r["path"] == path or r["path"].startswith(path + ".")) and r["op"] != "result"
     made = {(r["step"], name) for r in rows if inside(r) for name in r["out"]}
-    read = {(r["step"] - int(x.get("back", 0)), x.get("from")) for r in rows if not inside(r) for x in r["in"]}
+    read = {place for r in rows if not inside(r) for place in places_read(r)}
     return sorted(made & read)  # type: ignore[operator]
 
 

@@ -3,6 +3,7 @@ kinds of recordings of PyTorch models see a model through it alone."""
 
 import collections
 import contextlib
+import functools
 import inspect
 import sys
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
@@ -41,6 +42,15 @@ class Watch:
                always: bool = False) -> None:
         """Call before(module, args, kwargs), and after(module, args, kwargs, result). always: before other hooks, and
         also after a call that failed, with None."""
+        from torch import jit
+        from torch.nn.modules import module
+
+        if isinstance(m, jit.ScriptModule):  # it takes no hooks of its own, and those of all modules get no kwargs
+            of: Callable[..., Any] = lambda f: lambda x, a, *out: f(x, a, {}, *out) if x is m else None
+            for f, register in ((before, module.register_module_forward_pre_hook),
+                                (after, functools.partial(module.register_module_forward_hook, always_call=always))):
+                self.undo.callback(register(of(f)).remove if f else int)
+            return
         if before:
             self.undo.callback(m.register_forward_pre_hook(before, with_kwargs=True, prepend=always).remove)
         if after:

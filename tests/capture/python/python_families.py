@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """python_families.py [--write] VERNIER: what is said of transformers' modules is what the program's plans say.
 
-    capture/python/vernier_parity/families.py   the checkpoints of each family and, where a module of transformers takes
-                                                or returns one, that module
-    specs/names/hf.yaml                         between two marks, the same as rules: the module's name, the checkpoint
+    capture/python/vernier_parity/families.json   the checkpoints of each family and, where a module of transformers
+                                                  takes or returns one, that module
+    specs/names/hf.yaml                           between two marks, the same as rules: module, checkpoint
 
 All comes from the plan that VERNIER records of each trained fixture, and of tiny models of families that have none
 (FURTHER). A weight "model.layers.0.mlp.up_proj.weight" is
@@ -27,7 +27,8 @@ except ImportError:
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(TESTS, "..", "..", "..", "fixtures")
-PAGE = os.path.join(TESTS, "..", "..", "..", "capture", "python", "vernier_parity", "families.py")
+PACKAGE = os.path.join(TESTS, "..", "..", "..", "capture", "python")
+PAGE = os.path.join(PACKAGE, "vernier_parity", "families.json")
 MAP = os.path.join(TESTS, "..", "..", "..", "specs", "names", "hf.yaml")
 PLAIN = "llama-"  # of the family whose rows most others have, too
 FROM, TO = "  # Printed from the plans of the families: not to be edited.\n", "  # To here.\n"
@@ -99,45 +100,6 @@ EXPERTS = {
 FURTHER.update(EXPERTS)
 NAKED = re.compile(r".*(bias|sinks|A_log|mlp\.experts\.\w+)")  # weights whose names do not end in .weight
 HEADS_FIRST = ("gemma3_text",)  # their norms of heads return heads before tokens
-HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
-
-Printed from the program's plans: not to be edited.
-"""
-
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
-
-
-class Row(NamedTuple):
-    """A checkpoint."""
-
-    point: str
-    axes: str
-    basis: str
-    op: str
-    on_demand: bool = False
-    module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
-    # the module returns it ("heads": heads before tokens), or as the last but one or last of three
-    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"; "in1", "in2":
-    # in the second or third place), or takes the ids whose rows it is ("rows")
-    how: str = "out"
-    part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
-
-
-class Family(NamedTuple):
-    """The checkpoints before the layers, in a layer by its kind ("": all alike), and behind the layers."""
-
-    before: List[Row]
-    layer: Dict[str, List[Row]]
-    behind: List[Row]
-
-    def rows_of(self, n: int, kinds: Optional[Sequence[str]]) -> List[Row]:
-        """The checkpoints of layer n. kinds: of places.kinds_of."""
-        of = self.layer.get(kinds[n] if kinds else "full_attention")
-        return of or self.layer[next(iter(self.layer))]
-
-
-'''
-
 
 def plan_of(vernier, model):
     with tempfile.TemporaryDirectory() as d:
@@ -219,12 +181,11 @@ def rows_of(family, nodes, values):
     for v in values:
         maker = root[v["name"]]["maker"]
         module, how, part = (None, "out", None) if v["alias_of"] else place_of(v, family, maker, readers, root)
-        row = [repr(v["point"]), repr(v["axes"]), repr(v["basis"]), repr(maker["op"] if not v["alias_of"] else "")]
         more = {"on_demand": v["on_demand"], "module": module, "how": how if module is not None else "out",
                 "part": part if module is not None else None}
         usual = {"on_demand": False, "module": None, "how": "out", "part": None}
-        row += [f"{k}={more[k]!r}" for k in usual if more[k] != usual[k]]
-        yield v["layer"], f"Row({', '.join(row)})".replace("'", '"')
+        yield v["layer"], [v["point"], v["axes"], v["basis"], "" if v["alias_of"] else maker["op"],
+                           {k: more[k] for k in usual if more[k] != usual[k]}]
 
 
 def write_further(family, directory):
@@ -263,7 +224,7 @@ def family_of(vernier, directory):
         layers.setdefault(layer, []).append(row)
     every = list(layers.values())
     alike = all(x == every[0] for x in every)
-    routed = [any('"experts"' in row for row in x) for x in every]
+    routed = [any("experts" in row for row in x) for x in every]
     if any(routed) and not all(routed):
         kinds = ["experts" if x else "dense" for x in routed]
     return family, [r for _, r in rows[:first]], ({"": every[0]} if alike else dict(zip(kinds, every))), \
@@ -271,20 +232,14 @@ def family_of(vernier, directory):
 
 
 def as_list(rows, known):
-    """A list of rows as Python; runs of rows that a list before it has, too, are taken from that."""
-    text, at = "", 0
+    """A list of rows; runs of rows that a list before it has, too, are taken from that: [LIST, FIRST, END]."""
+    made, at = [], 0
     while at < len(rows):
         size, name, first = max(((run_of(rows[at:], of[i:]), name, i) for name, of in known.items()
                                  for i in range(len(of))), key=lambda x: x[0], default=(0, "", 0))
-        if size > 2:
-            last = first + size
-            part = f"{first or ''}:{last if last < len(known[name]) else ''}"
-            text += f"    *{name}{'' if part == ':' else f'[{part}]'},\n"
-        else:
-            size = 1
-            text += f"    {rows[at]},\n"
-        at += size
-    return f"[\n{text}]"
+        made.append([name, first, first + size] if size > 2 else rows[at])
+        at += size if size > 2 else 1
+    return made
 
 
 def run_of(a, b):
@@ -293,13 +248,12 @@ def run_of(a, b):
 
 
 def table(vernier):
-    text, known, families = "", {}, {}
+    lists, known, families = {}, {}, {}
 
     def name_of(rows, wanted):
-        nonlocal text
         found = next((k for k in known if known[k] == rows), None)
         if not found:
-            text += f"{wanted}: List[Row] = {as_list(rows, known)}\n"
+            lists[wanted] = as_list(rows, known)
             known[wanted] = rows
         return found or wanted
 
@@ -308,23 +262,18 @@ def table(vernier):
     with tempfile.TemporaryDirectory() as d:
         found += [family_of(vernier, write_further(family, os.path.join(d, family))) for family in FURTHER]
     for family, before, layer, behind in found:
-        names = {kind: name_of(rows, f"_{family.upper()}{'_' + kind.upper() if kind else ''}")
-                 for kind, rows in layer.items()}
-        front, back = (name_of(rows, f"_{where}_{family.upper()}") for where, rows in (("BEFORE", before),
-                                                                                      ("BEHIND", behind)))
-        head, kinds = f'    "{family}": Family({front}, {{', [f'"{k}": {v}' for k, v in names.items()]
-        families[family] = head + (",\n" + " " * len(head)).join(kinds) + f"}}, {back}),\n"
-    return HEAD + text + "FAMILIES: Dict[str, Family] = {\n" + "".join(families[k] for k in sorted(families)) + "}\n" \
-        "FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith(\"_text\")})\n" \
-        "FAMILIES = dict(sorted(FAMILIES.items()))\n"
+        names = {kind: name_of(rows, f"{family} {kind}".strip()) for kind, rows in layer.items()}
+        families[family] = [name_of(before, f"before {family}"), names, name_of(behind, f"behind {family}")]
+    of_lists = ",\n".join(f"{json.dumps(k)}: [\n " + ",\n ".join(map(json.dumps, x)) + "]" for k, x in lists.items())
+    of_families = ",\n".join(f"{json.dumps(k)}: {json.dumps(x)}" for k, x in sorted(families.items()))
+    return f'{{"lists": {{\n{of_lists}}},\n"families": {{\n{of_families}}}}}\n'
 
 
 def package():
     """The package's table, as it is in the tree."""
-    found = {}
-    with open(PAGE, encoding="utf-8") as f:
-        exec(compile(f.read(), PAGE, "exec"), found)  # pylint: disable=exec-used
-    return {name: rows for name, rows in found["FAMILIES"].items() if name + "_text" not in found["FAMILIES"]}
+    sys.path.insert(0, PACKAGE)
+    from vernier_parity.families import FAMILIES
+    return {name: rows for name, rows in FAMILIES.items() if name + "_text" not in FAMILIES}
 
 
 def axes_of(row):
@@ -411,7 +360,7 @@ def main():
     write, vernier = sys.argv[1] == "--write", sys.argv[-1]
     good = as_printed(PAGE, table(vernier), write)
     good = as_printed(MAP, rules(), write) and good
-    print("families.py and hf.yaml have what the program's plans say" if good
+    print("families.json and hf.yaml have what the program's plans say" if good
           else f"write them anew: tests/capture/python/python_families.py --write {vernier}")
     return 0 if good else 1
 

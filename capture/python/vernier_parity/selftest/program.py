@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ def find_program(given: Optional[str]) -> str:
     found = given or vernier_program.find()
     if not found:
         raise Failed("no program vernier on the PATH (--vernier PATH names it)")
+    if not shutil.which(found):
+        raise Failed(f"{found}: no such program")
     return found
 
 

@@ -53,7 +53,7 @@ class Tensor:
     def words(self) -> List[str]:
         """Its axes: the file's own, or those of its point."""
         row = points.known().get(self.point or self.name.rpartition(".")[2])
-        return words_of(self.axes or (row[1] if row else ""))
+        return words_of(self.axes or (row.axes if row else ""))
 
 
 class Side:

@@ -1,0 +1,306 @@
+"""settling.py: makes the reference choose as the candidate did, where rounding decides (choices.py) and the candidate's
+results show it.
+
+A choice is tried where what lies behind it is wrong. Rows of a result that are those of the choices are told apart, so
+that all of a *wave*, a layer, are tried in one replay. Behind others (a prompt's last logits) each is tried alone. A
+replay begins at the first node that it changes.
+"""
+
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import torch
+
+from . import choices
+from .compute import needed
+
+if TYPE_CHECKING:
+    from .replaying import Judged, Replay, Results
+
+TRIALS = 96  # as many whole replays, at most
+AGAIN = 12  # of those tried alone before, which promise most
+RESTARTS = 2  # of rows that stay wrong
+MOST_LEFT_OUT = 1 / 2  # of the rows of a result
+FREE = 4.0  # times the squared change that exchanging all choices makes: others of them may make more
+WRONG = 3.0  # floors from which a row may be behind another choice
+FAR = 9.0  # times the squared error of the floor that are not explained by what was tried alone
+BETTER = 0.97  # of its error is left, at most, where a choice is exchanged: others may still be wrong
+Place = Tuple[int, int]  # node, number of its choice
+Cell = Tuple[Any, int]  # results, and which of their rows; -1: all
+
+
+class Trial(NamedTuple):
+    """In one replay: in these rows, the last choice becomes the one `to` places behind it; 0: as it was."""
+
+    to: int
+    rows: Dict[Place, Any]
+    alone: bool = False  # of one row
+
+
+class Settling:
+    """Of the results of both sides of a replay, after results(). without: as there. `unjudged` of the replay, its
+    `exchanged` and the `change` of its sides are set."""
+
+    def __init__(self, r: "Replay", expected: "Results", floor: "Results",
+                 without: Set[Any] = frozenset()) -> None:  # type: ignore[assignment]
+        self.r, self.expected, self.floor, self.without = r, expected, floor, without
+        self.given = r.given(r.fine, without)
+        self.behind: Dict[int, List[Judged]] = {}  # node that chooses -> results of its step in whose region it is
+        self.wave: Dict[int, int] = {}  # -> how many of its region choose before it
+        nodes, chosen = r.fine.trace.nodes, r.fine.chosen
+        for j in r.judged if any(c.made for c in chosen.values()) else ():
+            if (j.row, j.out) in expected:
+                for at, i in enumerate(i for i in r.region(j.node, self.given) if i in chosen and chosen[i].made
+                                       and nodes[i].step == nodes[j.node].step):
+                    self.behind.setdefault(i, []).append(j)
+                    self.wave[i] = max(at, self.wave.get(i, 0))
+        self.by: Dict[Place, Any] = {}  # how each row is exchanged (choices.py)
+        self.budget = float(TRIALS)
+        self.rest = 0.0  # if not all could be tried alone: the squared error that one makes
+        self.known: Dict[Tuple[Place, int, int], Any] = {}  # place, to, row of what was tried alone -> what it changed
+
+    def settled(self) -> Tuple["Results", "Results"]:
+        """The results of both sides, where the reference makes the choices that the candidate made."""
+        if any(not torch.equal(a.ids, b.ids) for i in self.behind for a, b in self._pairs(i)):
+            self.floor = self._same_choices()
+        restarts = RESTARTS
+        while self.budget > 0:
+            trials = self._trials()
+            if not trials:
+                break
+            if not self._take(trials):
+                # Behind wrong rows, other choices may have been nearer: once more without them.
+                stuck = [(at, x) for t in trials for at, x in t.rows.items() if bool((self.by[at][x] != 0).any())]
+                if not stuck or not restarts or self.budget < TRIALS / 4:
+                    break
+                restarts -= 1
+                for at, x in stuck:
+                    self.by[at] = torch.where(x, 0, self.by[at])
+            self._again()
+        self._leave_out()
+        self.r.exchanged, self.r.fine.marks = {}, {}
+        for (i, _), x in self.by.items():
+            if x.any():
+                self.r.exchanged[i] = self.r.exchanged.get(i, 0) + int((x != 0).sum())
+        return self.expected, self.floor
+
+    # ---- what is tried -------------------------------------------------------------------------
+
+    def _trials(self) -> List[Trial]:
+        waves: Dict[Tuple[int, int], Dict[Place, Any]] = {}
+        alone: List[Tuple[float, Trial]] = []
+        for i in self.wave:
+            for k, (a, b) in enumerate(self._pairs(i)):
+                own = self.by.setdefault((i, k), torch.zeros(a.ids.shape[:-1], dtype=torch.int8, device=a.ids.device))
+                of, rows = self._judging(i, own)
+                wrong = self._wrong_rows(of, rows).to(own.device)
+                if not wrong.any():
+                    continue
+                for to in (0, 1, 2):
+                    far = choices.distance(a, b, to)
+                    x = (far <= choices.WITHIN) & (own != to) & (wrong.reshape(own.shape) if rows > 1 else wrong)
+                    if rows == own.numel() and x.any():
+                        waves.setdefault((self.wave[i], to), {})[i, k] = x
+                    elif rows != own.numel():
+                        for at in x.flatten().nonzero().flatten().tolist():
+                            d = self.known.get(((i, k), to, at)) if not own.view(-1)[at] else None
+                            gain = float((2 * self._error(of, rows, -1) - d) @ d) if d is not None else 0.0
+                            one = torch.zeros(own.numel(), dtype=torch.bool, device=own.device)
+                            one[at] = True
+                            if gain >= 0:
+                                alone.append((-gain or float(far.flatten()[at]), Trial(
+                                    to, {(i, k): one.reshape(own.shape)}, True)))
+        alone.sort(key=lambda x: x[0])
+        known = sum(x[0] < 0 for x in alone)
+        return [Trial(to, rows) for (_, to), rows in sorted(waves.items())] + [
+            t for n, (_, t) in enumerate(alone) if n >= known or n < AGAIN]
+
+    def _judging(self, node: int, own: Any) -> Tuple[List["Judged"], int]:
+        """The results by which a choice is judged, and how many rows are told apart."""
+        held = [j for j in self.behind[node] if self.expected[j.row, j.out].is_floating_point()]
+        same = [j for j in held if self.expected[j.row, j.out].ndim > 1
+                and self.expected[j.row, j.out].shape[:-1].numel() == own.numel()]
+        return (same, own.numel()) if same else (held, 1)
+
+    def _take(self, trials: Sequence[Trial]) -> bool:
+        """Try them, and take what lessens the error of a cell most, and with it what lessens the rest. Whether any
+        was."""
+        if not self.r.fine.marks:
+            self._again()
+        found: Dict[Cell, List[Tuple[Place, int, Any, Any]]] = {}  # place, to, row, what it changes
+        least = self.budget / 3 if trials[-1].alone else 0.0  # for those that come to light behind it
+        cut_short, first = False, not self.known
+        for t in trials:
+            if self.budget <= least:
+                cut_short = True
+                break
+            other = self._tried(t)
+            for at, x in t.rows.items():
+                of, rows = self._judging(at[0], self.by[at])
+                key = tuple(j.row for j in of)
+                for row in x.flatten().nonzero().flatten().tolist():
+                    c = row if rows > 1 else -1
+                    d = self._part(of, rows, c, other) - self._part(of, rows, c, self.expected)
+                    found.setdefault((key, c), []).append((at, t.to, row, d))
+                    if t.alone and not self.by[at].view(-1)[row]:
+                        self.known[at, t.to, row] = d
+        any_taken = False
+        if first and cut_short and self.known:
+            self.rest = sum(float(d.square().sum()) for d in self.known.values()) / len(self.known)
+        for (key, c), of in found.items():
+            e = self._error(*self._judging(of[0][0][0], self.by[of[0][0]]), c)
+            left = float(e.square().sum())
+            while of and left > 0:
+                least_error, n = min((float((e - d).square().sum()), n) for n, (_, _, _, d) in enumerate(of))
+                if not least_error < BETTER * left:
+                    break
+                at, to, row, d = of[n]
+                self.by[at].view(-1)[row] = to
+                e, left, any_taken = e - d, least_error, True
+                of = [x for x in of if (x[0], x[2]) != (at, row)]
+        return any_taken
+
+    def _part(self, of: Sequence["Judged"], rows: int, c: int, t: Optional["Results"]) -> Any:
+        """The numbers of a cell in some results; None: the candidate's."""
+        parts = []
+        for j in of:
+            like = self.expected[j.row, j.out]
+            x = self.r.cand.tensor(j.step(self.r.cand), j.name) if t is None else t.get((j.row, j.out), like)
+            parts.append(x.reshape(rows, -1)[max(c, 0)].double().cpu())
+        return torch.cat(parts).nan_to_num()
+
+    def _error(self, of: Sequence["Judged"], rows: int, c: int) -> Any:
+        return self._part(of, rows, c, None) - self._part(of, rows, c, self.expected)
+
+    # ---- replays -------------------------------------------------------------------------------
+
+    def _again(self) -> None:
+        """Both sides with the choices as they are now."""
+        fine = self.r.fine
+        self._exchange(self.by)
+        fine.marks = {i: {} for i in self.wave}
+        self.expected = self.r.results(fine, self.without)[0]
+        self.floor = self._same_choices()
+        self.budget -= 2
+
+    def _tried(self, t: Trial) -> "Results":
+        """The results behind what is exchanged."""
+        fine = self.r.fine
+        first = min(i for i, _ in t.rows)
+        behind = {j.node for i, _ in t.rows for j in self._judging(i, self.by[i, 0])[0]}
+        only = {i for n in behind for i in needed(fine.trace, n, self.given, True) if i >= first}
+        self._exchange({**self.by, **{at: torch.where(x, t.to, self.by[at]) for at, x in t.rows.items()}})
+        kept = fine.chosen, fine.marks
+        fine.marks = {}
+        out = self.r.results(fine, self.without, begin=(kept[1][first], behind, only))[0]
+        fine.chosen, fine.marks = kept
+        self.budget -= len(only) / len(fine.trace.nodes)
+        return out
+
+    def _exchange(self, by: Dict[Place, Any]) -> None:
+        self.r.fine.change = {}
+        for (i, k), x in sorted(by.items(), key=lambda r: r[0]):
+            self.r.fine.change.setdefault(i, []).append(choices.exchanged(x) if x.any() else None)
+
+    def _pairs(self, node: int) -> List[Tuple[choices.Choice, choices.Choice]]:
+        """The choices of a node of the reference in both runs."""
+        other = self.r.coarse.chosen.get(self.r.same.get(node, -1))
+        return list(zip(self.r.fine.chosen[node].made, other.made)) if other else []
+
+    def _same_choices(self) -> "Results":
+        """The floor of a run that chooses as the finer one did."""
+        r = self.r
+        r.coarse.change = {r.same[i]: [choices.as_in(c) for c in x.made] for i, x in r.fine.chosen.items()
+                           if i in r.same}
+        return r.results(r.coarse, self.without)[0]
+
+    # ---- errors --------------------------------------------------------------------------------
+
+    def _errors(self, j: "Judged", t: Any, rows: int) -> Optional[Any]:
+        """The squared error of each of so many rows of a result, 1: of all; None: its rows are others."""
+        if not t.is_floating_point() or (rows > 1 and (t.ndim < 2 or t.shape[:-1].numel() != rows)):
+            return None
+        c = self.r.cand.tensor(j.step(self.r.cand), j.name).reshape(t.shape)
+        return (c.double() - t.double()).square().nan_to_num().reshape(rows, -1).sum(-1)
+
+    def _wrong_rows(self, of: Sequence["Judged"], rows: int, most: float = WRONG) -> Any:
+        """The rows of some results that are off by more than rounding."""
+        found = torch.zeros(rows, dtype=torch.bool)
+        for j in of:
+            k = (j.row, j.out)
+            e = self._errors(j, self.expected[k], rows) if k in self.expected and k in self.floor else None
+            if e is not None:
+                f = (self.floor[k].double() - self.expected[k].double()).square().nan_to_num().reshape(rows, -1).sum(-1)
+                found |= (e > most * torch.maximum(f, f.mean() / 4)).cpu()
+        return found
+
+    # ---- what cannot be settled ----------------------------------------------------------------
+
+    def _leave_out(self) -> None:
+        self._give_up()
+        made = {j: [((i, k), self.by[i, k], *pair) for i, of in self.behind.items() if j in of
+                    for k, pair in enumerate(self._pairs(i)) if (i, k) in self.by]
+                for of in self.behind.values() for j in of}
+        for name in sorted({j.name for j in made}):
+            self._leave_rows_out({j: x for j, x in made.items() if j.name == name})
+
+    def _give_up(self) -> None:
+        """Where the choices that were tried alone do not explain an error, they are taken back; where those that were
+        not tried may, the result is not judged."""
+        stuck, lost = False, set()
+        for at, own in self.by.items():
+            of, rows = self._judging(at[0], own)
+            if rows == 1 < own.numel() and self._wrong_rows(of, 1, FAR).any():
+                if float(self._error(of, 1, -1).square().sum()) <= self.rest:
+                    lost |= {(j.row, j.out) for j in of}
+                stuck = bool(own.any()) or stuck
+                own.zero_()
+        if stuck:
+            self._again()
+        for k in lost & set(self.expected):  # after _again, one may have failed
+            del self.expected[k]
+            self.r.failed[k[0]] = "it is behind more choices that were not recorded, and that rounding decides, " \
+                "than can be tried"
+
+    def _leave_rows_out(self, made: Dict["Judged", List[Any]]) -> None:
+        """Leaves out the wrong rows of a result, in all steps, whose error is no larger than what exchanging makes of
+        them, in rows of which rounding decides several choices: not every combination was tried. Most rows of a wrong
+        result are wrong."""
+        wrong: Dict[Judged, Any] = {}
+        by, n = dict(self.by), 0
+        for j, of in made.items():
+            rows = of[0][1].numel() if of else 0
+            t = self.expected.get((j.row, j.out)) if (j.row, j.out) in self.floor else None
+            if t is None or not rows or self._errors(j, t, rows) is None:
+                continue
+            wrong[j], n = self._wrong_rows([j], rows), n + rows
+            free = {at: choices.undecided(a, b, 1) | (own != 0) for at, own, a, b in of if own.numel() == rows}
+            several = sum(x.flatten().int() for x in free.values()) > 1
+            for at, x in free.items() if wrong[j].any() else ():
+                own = self.by[at]
+                by[at] = torch.where(x & several.reshape(own.shape), (own == 0).to(own.dtype), own)
+        if all(torch.equal(x, self.by[at]) for at, x in by.items()) or \
+                sum(int(x.sum()) for x in wrong.values()) > n * MOST_LEFT_OUT:
+            return
+        other = self._as_exchanged(by)
+        for j, x in wrong.items():
+            k, step = (j.row, j.out), j.step(self.r.cand)
+            t = self.expected[k]
+            change = (other.get(k, t).double() - t.double()).square().nan_to_num().reshape(x.numel(), -1).sum(-1)
+            x &= (self._errors(j, t, x.numel()) <= FREE * change).cpu()
+            c, rows = self.r.cand.tensor(step, j.name), x.to(t.device).reshape(*t.shape[:-1], 1)
+            for held in (self.expected, self.floor):
+                held[k] = torch.where(rows, c.reshape(held[k].shape).to(held[k].dtype), held[k])
+            if x.any():
+                self.r.unjudged.append(dict(step=step, name=j.name, why=(
+                    f"{int(x.sum())} of its {x.numel()} rows are behind choices that were not recorded, and that "
+                    "rounding decides")))
+
+    def _as_exchanged(self, by: Dict[Place, Any]) -> "Results":
+        """The results behind other choices, which are then again what they were."""
+        fine = self.r.fine
+        kept, fine.marks = fine.chosen, {}
+        self._exchange(by)
+        out = self.r.results(fine, self.without)[0]
+        self._exchange(self.by)
+        fine.chosen = kept
+        return out
