@@ -44,6 +44,7 @@ Needs 5 GB of disk; 12 GB more for big-floor, 13 GB for big-replay; `small` and 
 Where there is no device with Vulkan, or only a software device, the rows of the GPU say so.
 """
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import math
@@ -82,6 +83,7 @@ WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "li
 SHAPES = {"qwen3-30b-a3b": 4, "gpt-oss-20b": 2, "deepseek-v2-lite": 4, "gemma-3-4b": 12}  # layers, of 6 GB at most
 GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32", "gpu-models"
 GPU_SHAPES = {"gemma-3-4b": 34, "qwen3-30b-a3b": 8, "gpt-oss-20b": 6, "deepseek-v2-lite": 8}  # layers
+GPU_SHAPES_GB = 48  # of all of them, and some room
 ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-shapes",
         "big-replay", *GPU_ROWS)
 HALF = "--precision", "f16"
@@ -124,7 +126,7 @@ class Bench:
         return self.kept[name]
 
     def quiet(self, command):
-        out = subprocess.run(command, capture_output=True, text=True)
+        out = bench_gpu.run(command)
         if out.returncode:
             raise Missing(bench_gpu.last_line(out.stderr, f"status {out.returncode}"))
 
@@ -518,21 +520,41 @@ class Bench:
     def gpu_f32(self):
         self.gpu_call("gpu-f32", "f32", False)
 
-    def gpu_model(self, shape, layers):
+    def large(self):
+        """Of each model of GPU_SHAPES (shape, layers, folder or why there is none): made side by side where the disk
+        holds all of them, else one by one."""
+        def make(of):
+            shape, layers = of[0], min(of[1], self.o.layers or of[1])
+            path = self.path(f"{shape}.{layers}")
+            try:
+                return shape, layers, self.made(path, lambda: self.quiet(
+                    [self.vernier, "synth", shape, "--layers", str(layers), "-o", path, "--force"]))
+            except Missing as e:
+                shutil.rmtree(path, ignore_errors=True)
+                return shape, layers, e
+        if self.o.layers or shutil.disk_usage(self.folder).free > GPU_SHAPES_GB * 1e9:
+            with concurrent.futures.ThreadPoolExecutor(len(GPU_SHAPES)) as pool:
+                yield from list(pool.map(make, GPU_SHAPES.items()))
+            return
+        for of in GPU_SHAPES.items():
+            yield (made := make(of))
+            if not self.o.folder:
+                shutil.rmtree(str(made[2]), ignore_errors=True)
+
+    def gpu_model(self, shape, layers, model):
         work = f"{shape}, {layers} layers, {self.o.tokens} tokens, f16"
-        with tempfile.TemporaryDirectory(dir=self.folder) as model:
-            try:
-                self.quiet([self.vernier, "synth", shape, "--layers", str(layers), "-o", model, "--force"])
-                call = bench_gpu.engine(self.o.build, model, "f16", self.o.gpu_repeat, [self.o.tokens])["calls"][0]
-            except Missing as e:
-                return self.skip("gpu-models", work, e)
-            ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
-            try:
-                said = bench_gpu.torch(self.o.torch, model, "pass", "f16", self.o.gpu_repeat, [self.o.tokens],
-                                       self.cuda())
-            except Missing as e:
-                self.add("gpu-models", work, ours, note=note)
-                return self.skip("gpu-models", f"{work}, beside transformers", e)
+        try:
+            if isinstance(model, Missing):
+                raise model
+            call = bench_gpu.engine(self.o.build, model, "f16", self.o.gpu_repeat, [self.o.tokens])["calls"][0]
+        except Missing as e:
+            return self.skip("gpu-models", work, e)
+        ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
+        try:
+            said = bench_gpu.torch(self.o.torch, model, "pass", "f16", self.o.gpu_repeat, [self.o.tokens], self.cuda())
+        except Missing as e:
+            self.add("gpu-models", work, ours, note=note)
+            return self.skip("gpu-models", f"{work}, beside transformers", e)
         rows = {row["way"]: row for row in said["passes"] if not row["behind"]}
         for way in (way for way in WAYS if "ms" in rows.get(way, ())):  # the graph, where it runs
             return self.add("gpu-models", work, ours, WAYS[way], min(rows[way]["ms"]) / 1e3, note, "gpu-models")
@@ -541,8 +563,8 @@ class Bench:
 
     def gpu_models(self):
         self.device()
-        for shape, layers in GPU_SHAPES.items():
-            self.gpu_model(shape, min(layers, self.o.layers or layers))
+        for shape, layers, model in self.large():
+            self.gpu_model(shape, layers, model)
 
     def machine(self):
         with open("/proc/cpuinfo") as f:
@@ -555,7 +577,7 @@ class Bench:
     def prepare(self):
         """Makes what the rows need."""
         more = {"small": self.tensors, "big-forward": self.big, "big-shapes": self.shapes,
-                "big-replay": self.big_pair, "big-load": self.big}
+                "big-replay": self.big_pair, "big-load": self.big, "gpu-models": lambda: list(self.large())}
         for row in self.o.only:
             try:
                 self.recorded(row) if row in NEEDS else more.get(row, self.synth)()
@@ -601,7 +623,11 @@ def main():
     p.add_argument("--folder", help="make model and recordings here and keep them, or take those that are there")
     p.add_argument("--prepare", action="store_true", help="only make them")
     p.add_argument("--software", action="store_true", help="take a software device, too: a test of this program")
+    p.add_argument("--within", type=float, metavar="SECONDS",
+                   help="end models being made, engines and torch then; rows that lack them say so")
     o = p.parse_args()
+    if o.within:
+        bench_gpu.UNTIL = time.monotonic() + o.within
     o.only = o.only or (GPU_ROWS if o.gpu else ROWS)
     if o.prepare and not o.folder:
         p.error("--prepare needs --folder")

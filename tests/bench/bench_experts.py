@@ -4,10 +4,10 @@
 MODEL: a HuggingFace directory in one safetensors file (vernier synth qwen3-30b-a3b --layers 4 -o MODEL). Prints the
 peak (VmHWM of /proc, which counts the pages of mapped files), the largest RssAnon and RssFile seen, the bytes of the
 dense part and of the experts that a token was routed to: of a run, the same with --experts loaded, a comparison of it
-with a run in float16 (--model), and an evaluation of these tokens. Exit status 1: a peak but that of `loaded` is above
-dense part, routed experts and 1 GiB; with small models, which are made if none is given, it is less than four fifths of
-the other experts below that of `loaded` (of twice that where a loaded expert is copied, because its file has it
-transposed). Or the two runs differ in a bit. Needs h5py and numpy."""
+with a run in float16 (--model), an evaluation of these tokens, and `isolate --check` of that run. Exit status 1: a peak
+but that of `loaded` is above dense part, routed experts and 1 GiB; with small models, which are made if none is given,
+it is less than four fifths of the other experts below that of `loaded` (of twice that where a loaded expert is copied,
+because its file has it transposed). Or the two runs differ in a bit. Needs h5py and numpy."""
 import json
 import os
 import struct
@@ -141,6 +141,8 @@ def check(vernier, model, label, folder, small=0):
     peak["compare"] = peaks([vernier, "compare", out, half, "--model", model, "--threads", "2"])
     peak["evaluate"] = peaks([vernier, "evaluate", model, "--ids", IDS, "--candidate", "ref", "--decode", "0",
                                "--threads", "2"])
+    peak["isolate"] = peaks([vernier, "isolate", model, "--ids", IDS, "--check", f"cp '{half}' '{out}.cand'",
+                             "--check-recording", out + ".cand", "--threads", "2", "--force"])
     routed = len(seen["mapped"][1] | digests(half)[1])
     touched = routed * each
     print(f"{label}: dense part {dense / GIB:.3f} GiB, {routed} routed experts {touched / GIB:.3f} of "

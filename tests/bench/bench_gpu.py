@@ -13,9 +13,11 @@ and the arithmetic of all and the time that torch takes for all; the table names
 """
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKENS = 128, 512, 2048
@@ -29,12 +31,24 @@ def last_line(text, otherwise):
     return (text.strip().splitlines() or [otherwise])[-1]
 
 
-def said(command, cwd=None):
-    """The JSON that a program prints."""
+UNTIL = math.inf  # the time of time.monotonic() at which programs are ended (bench.py --within)
+
+
+def run(command, cwd=None):
+    """Runs a program; Missing: it cannot be started, or the time is up."""
+    left = UNTIL - time.monotonic()
     try:
-        out = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+        return subprocess.run(command, capture_output=True, text=True, cwd=cwd,
+                              timeout=max(left, 1e-3) if math.isfinite(left) else None)
     except OSError as e:
         raise Missing(f"{command[0]}: {e.strerror}")
+    except subprocess.TimeoutExpired:
+        raise Missing(f"{os.path.basename(command[0])}: the time of --within was up")
+
+
+def said(command, cwd=None):
+    """The JSON that a program prints."""
+    out = run(command, cwd)
     if out.returncode:
         raise Missing(last_line(out.stderr, f"{command[0]}: status {out.returncode}"))
     return json.loads(out.stdout)

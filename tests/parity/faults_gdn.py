@@ -75,7 +75,7 @@ def decay(t, fault, layer, x):
 def core(t, fault, q, k, v, g, beta):
     if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9",
                      "G10", "G15", "G16", "G16.calls", "G17", "G19.bf16", "G19.f16", "G19.first", "G19.again",
-                     "G21.bf16", "G21.f16"):
+                     "G19.drafts", "G19.former", "G19.padding", "G21.bf16", "G21.f16"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -89,11 +89,13 @@ def core(t, fault, q, k, v, g, beta):
         S = S * a[i][:, None, None]
         return S + np.einsum("hk,hv->hkv", k[i], beta[i][:, None] * (v[i] - np.einsum("hk,hkv->hv", k[i], S)))
 
+    for i in range(t.lengths[0]) if fault == "G19.former" else [0] * 8 if fault == "G19.padding" else []:
+        S = again(S, i)
     for i in range(T):
         if fault == "G19.first" and i in begins:
             of_first = S if of_first is None else of_first
             S = of_first
-        if fault == "G19.again" and i in begins:
+        for _ in range({"G19.again": 1, "G19.drafts": 2}.get(fault, 0) if i in begins else 0):
             S = again(S, i - 1)
         if (fault == "G16" and i % 64 == 0) or (fault == "G16.calls" and i in np.cumsum(t.lengths)):
             S = np.zeros_like(S)

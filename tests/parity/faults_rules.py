@@ -52,6 +52,7 @@ def rope(t, fault, point, x, get, layer):
         "R6.derived": lambda: t.rotate(x, af=t.factor(derived=True)),
         "R6.context": lambda: t.rotate(x, t.frequencies(context=t.c["max_position_embeddings"])),
         "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
+        "R7.all": lambda: t.rotate(x, t.frequencies(kind="default") / t.rope.get("factor", 1)),
         "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),
         "R8": lambda: t.rotate(x, angle_factor=-1), "R10": lambda: t.rotate(x, angle_factor=2), "R12": lambda: x,
         "R13": lambda: t.rotate(x, half=True),
@@ -84,6 +85,7 @@ def attention(t, fault, x):
         "A5.sinks": {"window": None, "mask": lambda i, j: (j <= i) & ((j > i - (t.window or 0)) | (j < 4))},
         "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
         "A3.blocks": {"mask": lambda i, j: j // 16 <= i // 16},
+        "A3.prefix": {"mask": lambda i, j: (j <= i) | (j < 16)},
         "A5.call": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.min() - (t.window or 0))},
         "A5.overwritten": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.max() - (t.window or 0))},
         "C5.stale": {"mask": lambda i, j: (j <= i) & ((j <= i.max() - 2) | (i.min() == 0))},
@@ -423,6 +425,9 @@ def linear(t, fault, layer, point, x):
         w, b = halves_to_neighbours(w, t.K), None if b is None else halves_to_neighbours(b, t.K)
     elif fault == "R1b.heads" and point == "k_proj" and t.as_queries():
         as_queries = lambda m: neighbours_to_halves(halves_to_neighbours(m, t.K), t.as_queries())
+        w, b = as_queries(w), None if b is None else as_queries(b)
+    elif fault == "R1b.heads_back" and point == "k_proj" and t.as_queries():
+        as_queries = lambda m: neighbours_to_halves(halves_to_neighbours(m, t.as_queries()), t.K)
         w, b = as_queries(w), None if b is None else as_queries(b)
     elif fault == "R1b.back" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
         w, b = neighbours_to_halves(w, t.K), None if b is None else neighbours_to_halves(b, t.K)

@@ -188,6 +188,9 @@ changed("keys_scaled_values_tripled", "C10*", lambda x: x * 0.7, values=lambda x
 PLAIN.update(("keys_doubled_values_scaled", "keys_scaled_values_tripled"))
 changed("keys_doubled", "C10*", lambda x: x * 2, of="k")
 changed("values_scaled_head", "C10*", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
+changed("values_scaled_block_head", "C10*", of_head(lambda x: x * 3), "llama qwen3", of="v", first=32, end=48,
+        sure=False)
+changed("keys_scaled_run_head", "C10*", of_head(lambda x: x * 0.5), "llama qwen3", of="k", first=11, end=37, sure=False)
 changed("block_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
 changed("slots_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
 changed("run_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", first=11, end=27, sure=False)

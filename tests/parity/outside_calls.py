@@ -101,6 +101,12 @@ blocked("call_blocks_of_16_steps", "llama qwen3", 16, "steps")
 blocked("call_blocks_of_16_calls", "llama qwen3", 16, "same calls")
 
 
+@attends(*added("call_prefix_of_12", "llama qwen2 gpt2"), "A3.prefix", "whole", "all", PROBS)
+def _(m, a):
+    i, j = places(a)
+    sees(a, (j <= i) | (j < 12))
+
+
 def windowed(name, how, ids, f):
     """f(first place of the call, last place) -> the place behind which all queries of the call see."""
 

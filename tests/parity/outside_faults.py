@@ -364,6 +364,11 @@ def _(m):
     yield m.attn.k_proj, "forward", linear(m.attn.v_proj.weight, m.attn.k_proj.bias)
 
 
+@fault("down_rows_rolled", "llama qwen3", "{p}down_proj", "")
+def _(m):
+    yield m.down, "forward", linear(m.down.weight.roll(1, 0), m.down.bias)
+
+
 @fault("down_of_layer_0", ALL, "{p}down_proj", "W9*")
 def _(m):
     other = m.layers[0].mlp.c_proj if m.family == "gpt2" else m.layers[0].mlp.down_proj

@@ -139,6 +139,36 @@ of_layers("state_advanced_twice", "G19*", lambda calls: recurrent(
     *calls[-2][1], initial_state=calls[-1][0], **calls[-2][2])[1] if len(calls) > 1 else calls[-1][0])
 
 
+of_layers("state_of_two_drafts", "G19*", lambda calls: recurrent(
+    *calls[-2][1], initial_state=recurrent(*calls[-2][1], initial_state=calls[-1][0], **calls[-2][2])[1],
+    **calls[-2][2])[1] if len(calls) > 1 else calls[-1][0])
+
+
+def begun(name, ids, f):
+    """f(rule, query, key, value, more) -> the state that the prompt begins with, in place of an empty one."""
+
+    def make(m):
+        original = getattr(m.source, RULES[0])
+
+        def rule(query, key, value, initial_state=None, **more):
+            return original(query, key, value, initial_state=f(original, query, key, value, more), **more)
+
+        yield m.source, RULES[0], rule
+
+    fault(name, "qwen3_5_text", GDN + " layer*.gdn_core *gdn_state", ids)(make)
+    SURE.add(name)
+
+
+def of_first_token(original, query, key, value, more):
+    first = lambda t: t[:, :1].repeat(1, 8, *[1] * (t.ndim - 2))
+    return recurrent(first(query), first(key), first(value), first(more["g"]), first(more["beta"]))[1]
+
+
+begun("state_not_cleared", "G19.former", lambda original, query, key, value, more: original(
+    query, key, value, initial_state=None, **{**more, "output_final_state": True})[1])
+begun("state_of_padding", "G19.padding", of_first_token)
+
+
 @fault("padding_reaches_state", "qwen3_5_text", "layer0.gdn_conv", "G19*", "padded")
 def _(m):
     yield m.source, "apply_mask_to_padding_states", lambda hidden_states, attention_mask: hidden_states

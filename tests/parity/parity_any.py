@@ -10,6 +10,7 @@ WORDS. torch and transformers are the judge; no number is stored here.
 import argparse
 import collections
 import copy
+import itertools
 import json
 import os
 import re
@@ -171,16 +172,18 @@ def partial(name, fail, folder, depths, words=FORMATS):
 
 def undecided(fail, folder):
     """Logits of a mixture of which two experts have nearly the same scores, from an engine that has them in another
-    order: it chooses the other one in bfloat16. That is no fault; a wrong matrix is, in any format."""
+    order: it chooses the other one in bfloat16. That is no fault; a wrong matrix is, in any format. Of all tokens, or
+    of the last alone."""
     like, cand, rep = (os.path.join(folder, n) for n in ("like.h5", "cand.h5", "rep.h5"))
     right, inputs = MODELS["mixtral"]()
     for name, p in right.named_parameters():
         if name.endswith("gate.weight"):
             p.data[1] = p.data[0] * (1 + 1e-4)
-    with torch.no_grad(), vernier_parity.record(right, like, any=True, weights=False, force=True):
-        right(**inputs(0))
     said = []
-    for word, wrong in (("bf16", False), ("f32", False), ("bf16", True), ("f32", True)):
+    for word, wrong, kept in itertools.product(("bf16", "f32"), (False, True), (0, 1)):
+        x = dict(inputs(0), logits_to_keep=kept)
+        with torch.no_grad(), vernier_parity.record(right, like, any=True, weights=False, force=True):
+            right(**x)
         m = converted(copy.deepcopy(right), FORMATS[word])
         for layer in m.model.layers:
             for p in (layer.mlp.gate.weight, *layer.mlp.experts.parameters(recurse=False)):
@@ -188,8 +191,8 @@ def undecided(fail, folder):
         if wrong:
             m.model.layers[1].self_attn.v_proj.weight.data.neg_()
         with torch.no_grad(), vernier_parity.Recorder(cand, engine="other", precision=word, force=True,
-                                                      token_ids=inputs(0)["input_ids"]) as rec:
-            rec.put("out.logits", m(**inputs(0)).logits, "")
+                                                      token_ids=x["input_ids"]) as rec:
+            rec.put("out.logits", m(**x).logits, "")
         with Candidate(cand, like) as c:
             replayed.write(Replay(Models(copy.deepcopy(right), c), c), rep, force=True)
         rows = any_judge.judge(cand, rep)

@@ -53,7 +53,8 @@ def record(vernier, engine, model, ids, precision, out, *more):
 
 
 def nmse(x, r):
-    return float(np.sum((x - r) ** 2) / np.sum(r ** 2))
+    wrong = float(np.sum((x - r) ** 2))  # rows of the first token of a prediction head are all 0
+    return wrong / float(np.sum(r ** 2)) if wrong else 0.0
 
 
 def worst_token(x, r, axes):
@@ -62,11 +63,13 @@ def worst_token(x, r, axes):
         return nmse(x, r)
     first = lambda a: np.moveaxis(a, axes.index("token"), 0).reshape(a.shape[axes.index("token")], -1)
     wrong, size = np.sum((first(x) - first(r)) ** 2, axis=1), np.sum(first(r) ** 2, axis=1)
-    return float(np.max(wrong / np.maximum(size, np.sort(size)[(len(size) + 1) // 2 - 1] / 64)))
+    least = np.maximum(size, np.sort(size)[(len(size) + 1) // 2 - 1] / 64)
+    return float(np.max(np.divide(wrong, least, out=np.zeros_like(wrong), where=wrong != 0)))
 
 
 def relative(x, r):
-    return max(nmse(x, r) ** 0.5, float(np.max(np.abs(x - r)) / np.max(np.abs(r))))
+    wrong = float(np.max(np.abs(x - r)))
+    return max(nmse(x, r) ** 0.5, wrong / float(np.max(np.abs(r)))) if wrong else 0.0
 
 
 def cost(known):

@@ -370,10 +370,16 @@ def wide(b, folder, seed):
                 one(b, models, ("wide", engine, "eager", 60, 100, saved), seed)
 
 
+def narrow_last(model):
+    model.model.norm.register_forward_hook(lambda module, args, out: as_bf16(out))
+
+
 def decoded_alone(b, models):
     """The same of decodes; beside them, a fault of float32 once taken for float16."""
-    def run(name, dtype, n, start, steps, fault=None):
-        model = load(models[name], dtype)
+    models = models if "experts" in models else {**models, "experts": make(b.folder, "experts")}
+
+    def run(name, dtype, n, start, steps, fault=None, attention="eager"):
+        model = load(models[name], dtype, attention)
         if fault:
             fault(model)
         head = model.lm_head.weight.float().T
@@ -388,9 +394,15 @@ def decoded_alone(b, models):
         return b.judged(models[name])
 
     for name, dtype, *where in (("qwen3_5_text", BF16, 24, 0, 12), ("qwen3_5_text", F16, 130, 20, 6),
-                                ("gemma2", BF16, 24, 0, 3)):
-        b.count(f"{name}, {WORD[dtype]}, decode of {where}, logits in float32", run(name, dtype, *where), 0,
-                Engine(WORD[dtype], dtype, None, None, None), "healthy, decoded logits in float32", word=WORD[dtype])
+                                ("gemma2", BF16, 24, 0, 3), ("llama", F16, 24, 0, 2), ("llama", BF16, 9, 700, 2),
+                                ("experts", BF16, 9, 700, 2), ("experts", BF16, 24, 100, 3)):
+        attention = "sdpa" if name == "llama" else "eager"
+        b.count(f"{name}, {WORD[dtype]}, decode of {where}, logits in float32",
+                run(name, dtype, *where, attention=attention), 0, Engine(WORD[dtype], dtype, None, None, None),
+                "healthy, decoded logits in float32", word=WORD[dtype])
+    for name in "llama", "experts":
+        b.count(f"{name}, the last state alone in bfloat16, decode", run(name, F32, 40, 300, 6, narrow_last), 1,
+                ENGINES[0], "faults in decoded logits")
     b.count("qwen3_5_text, eps a hundred times larger, decode", run("qwen3_5_text", F32, 40, 300, 6,
             parity_partial.set_eps(100, slice(None))), 1, ENGINES[0], "faults in decoded logits")
 
@@ -416,7 +428,8 @@ def in_chunks(b, models):
     """A prompt in three calls against one that was run whole is outside where calls matter: what to type comes first,
     and ends within."""
     models = {**models, "long": make_long(b.folder)}
-    for name, narrow, points in (("qwen2", as_f16, None), ("long", None, None), ("long", None, "logits")):
+    for name, narrow, points in (("qwen2", as_f16, None), ("qwen2", as_q8_0, None), ("long", None, None),
+                                 ("long", None, "logits")):
         model = load(models[name], F32)
         cache = OwnRows(model.config, narrow) if narrow else transformers.DynamicCache(config=model.config)
         with torch.no_grad(), record_help.record(model, b.at("cand.h5"), points=points):
@@ -425,7 +438,7 @@ def in_chunks(b, models):
         with h5py.File(b.at("cand.h5"), "r+") as f:
             f["run"].attrs["precision_from"] = "numbers"
         b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
-        what = f"{name}, in chunks, {points or 'all'}"
+        what = f"{name}, in chunks, {narrow.__name__ if narrow else points or 'all'}"
         first = b.judged(models[name]).returncode
         with open(b.at("report.json"), encoding="utf-8") as f:
             again = [shlex.split(line)[1:] for line in json.load(f)["next"][:2]]

@@ -4,13 +4,17 @@
     parity_mtp_outside.py VERNIER
 
 Needs a Python with torch and transformers (77, skipped, without). Runs the trained head of fixtures/mtp as it is, which
-`vernier compare` must call within limits, and with each mistake, of which `explain` must name the first origin.
+`vernier compare` must call within limits, and with each mistake, of which `explain` must name the first origin. And a
+dump under the names of the weights' file (mtp.fc, mtp.layers.0...), whose checkpoints `import --like` must find.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+
+import numpy as np
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import captures
@@ -100,6 +104,37 @@ def record(model, directory, how, path):
     golden.record(directory, IDS, "f32", path, provenance="trained")
 
 
+def dump(vernier, d):
+    """Whether import --like gives every output of the head's modules, and the inputs of some, its checkpoint."""
+    m, out, at = golden.load(d, "f32"), {}, lambda name: os.path.join(d, name)
+    names = {x: prediction_head.in_file(n + ".")[:-1] for n, x in m.mtp.layer.named_modules() if n}
+    names[m.mtp.scores] = "mtp.lm_head"
+    last, due = len(m.model.layers), {}
+    for module, name in names.items():
+        module.register_forward_hook(lambda _, given, made, name=name: out.update({
+            name: (made[0] if isinstance(made, tuple) else made).numpy(),
+            **{name + ".in": x.numpy() for x in given[:1]}}))
+    for checkpoint, module, what in prediction_head.hooks(f"layer{last}.", m.mtp):
+        due[names[module] + (".in" if what == "in" else "")] = checkpoint
+    for part in "q_proj:qg_proj k_proj v_proj q_norm k_norm o_proj:attn_out".split():
+        due[f"mtp.layers.0.self_attn.{part.split(':')[0]}"] = f"layer{last}.{part.split(':')[-1]}"
+    ids = torch.tensor([golden.read_ids(IDS)])
+    with torch.no_grad():
+        prediction_head.run(m, ids)
+    np.savez(at("dump.npz"), **out)
+    done = subprocess.run([vernier, "import", at("dump.npz"), "--like", at("r.h5"), "--model", d, "--mtp", "--ids", IDS,
+                           "--write-map", at("map.yaml"), "-o", at("d.h5"), "--force"], capture_output=True, text=True)
+    with open(at("map.yaml"), encoding="utf-8") as f:
+        found = dict(re.findall(r'from: "(mtp[^"]*)", to: "([^"]*)"', f.read()))
+    wrong = {n: found.get(n) for n, c in due.items() if c != found.get(n)}
+    status = subprocess.run([vernier, "compare", at("r.h5"), at("d.h5"), "--model", d, "--allow", "missing,weights"],
+                            capture_output=True, text=True).returncode
+    good = not done.returncode and not wrong and not status and set(out) == set(found)
+    print(f"a dump of {len(out)} tensors: {len(due)} looked up, wrong {wrong or 'none'}; "
+          f"{'within' if status == 0 else 'outside'} limits{'' if good else '   FAILED ' + done.stderr}")
+    return good
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -114,6 +149,7 @@ def main():
         prediction_head.whole(os.path.join(FIXTURES, "qwen3_5_text-trained"), os.path.join(FIXTURES, "mtp"), d)
         subprocess.run([vernier, "capture", "ref", d, "--ids", IDS, "--points", "*", "-o", at("r.h5")], check=True,
                        capture_output=True)
+        good &= dump(vernier, d)
         for how, (ids, _, more) in MISTAKES.items():
             model = load(d, "f32")
             record(model, d, how, at("c.h5"))

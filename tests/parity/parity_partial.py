@@ -248,6 +248,18 @@ def faulty(b, models, step):
         b.expect(f"{name}, {WORD[dtype]}: {fault}", done, 1, "faults")
 
 
+def behind_ties(b, models):
+    """A fault of 16 bits that is far smaller than another choice of experts, where some scores tie."""
+    def shift(module, args, out):
+        return (out.float() + 0.05 * out.float().std()).to(out.dtype)
+
+    for name, dtype in (("experts", F16), ("experts", BF16), ("many", F16), ("many", BF16)):
+        model, ids = load(models[name], dtype), TEXT[500:560]
+        model.model.layers[1].self_attn.o_proj.register_forward_hook(shift)
+        done = b.dumped(models[name], ids, tensors(model, ids, dtype, False), dtype)
+        b.expect(f"{name}, {WORD[dtype]}: a shift before ties of experts", done, 1, "faults behind ties")
+
+
 def late_channel(b, path):
     """One channel of a layer is off from the 41st of 60 decoded tokens on, and only that layer was recorded."""
     for n, start in ((10, 0), (24, 300)):
@@ -298,6 +310,7 @@ def main():
             correct_choice(b, {**trained, **made}, which)
         if not seconds:
             correct_scores(b, made)
+            behind_ties(b, made)
             late_channel(b, trained["llama"])
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
