@@ -72,7 +72,7 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L $system)
 T
 export PKG_CONFIG_SYSROOT_DIR=$system PKG_CONFIG_LIBDIR=$system/$folder/pkgconfig:$system/usr/share/pkgconfig
 # h5cc of this machine would give its own headers.
-cmake -S . -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$root/toolchain.cmake" \
+cmake --fresh -S . -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$root/toolchain.cmake" \
 	-DVERNIER_WERROR=ON -DVERNIER_GPU=OFF -DHDF5_C_COMPILER_EXECUTABLE="$(command -v false)" >/dev/null
 suites=$(find tests/libref tests/capture tests/compare -name 'test_*.c' ! -name 'test_gpu_*' ! -name test_sandbox.c \
 	! -name test_child.c -printf '%f\n' | sed 's/\.c$//' | sort)

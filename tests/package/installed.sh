@@ -25,7 +25,7 @@ for page in $pages; do # a link to nowhere is of no use to somebody who has no s
 	done
 done
 # No installed text names a file of the repository, which an installed user has not: pages are what
-# `vernier help PAGE.md` prints. Where the source is meant, the line says so.
+# `vernier help PAGE.md` prints. Where the source is meant, the line says so, or the page's head.
 mkdir texts
 cp -r "$usr/share" "$usr/include" "$source/capture/python/vernier_parity" texts
 strings -n 8 "$usr/bin/vernier" >texts/strings
@@ -34,6 +34,9 @@ for command in $(sed -n 's/^  \([a-z]*\)   *.*/\1/p' texts/usage); do
 	"$usr/bin/vernier" help "$command" >"texts/help $command"
 done
 paths='(^|[^A-Za-z0-9_./-])((fixtures|tests|capture|compare|libref|libgpu|\.github)/[a-z]|specs/[a-z_/]+\.md)'
+about=$(grep -rl '^(This page is about the source' texts)
+[ "$(wc -w <<<"$about")" = 3 ] || fail "about the source are: $about"
+rm $about
 if grep -rInE "$paths" texts |
 	grep -vE 'the source|^texts/[^:]*:[0-9]*:#include|^texts/strings:[0-9]*:([^ ]*\.[ch]|[^ ]* [0-9a-f]*)$'; then
 	fail "these texts name files of the repository"
@@ -41,7 +44,7 @@ fi
 for page in $(cd "$usr/share/vernier" && find . -name '*.md' -printf '%P\n') ; do
 	"$usr/bin/vernier" help "$page" | cmp - "$usr/share/vernier/$page" || fail "help $page prints something else"
 done
-grep -rhoE 'vernier help [a-z./A-Z_-]*\.md' texts "$usr/share/vernier" | sort -u >named
+grep -rhoE 'vernier help [a-z./A-Z_-]*\.md' texts "$usr/share/vernier" | sort -u | grep -v ' PAGE.md' >named
 while read -r _ _ page; do "$usr/bin/vernier" help "$page" >/dev/null || fail "no page $page"; done <named
 for word in any-model glossary contract residual within inherited Ctrl-C vernier.yaml; do # without the source
 	VERNIER_SPECS=$usr/share/vernier "$usr/bin/vernier" help "$word" >/dev/null || fail "help $word"

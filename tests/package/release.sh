@@ -61,16 +61,6 @@ fill "$owner" "$version" @SHA256@ "$work/$name"/{README.md,specs/usage.md,.githu
 pack "$name" >"$out/$name.tar.gz"
 cp .github/packaging/{vernier.rb,recipe.yaml} "$out"
 fill "$owner" "$version" "$(sha256sum "$out/$name.tar.gz" | cut -d' ' -f1)" "$out"/{vernier.rb,recipe.yaml}
-"$python" - "$out/recipe.yaml" <<'P' || fail "recipe.yaml is not what conda reads"
-import sys
-try:
-    import yaml
-except ImportError:
-    sys.exit(print("recipe.yaml: not checked: no yaml for this Python"))
-recipe = yaml.safe_load(open(sys.argv[1]))
-assert set(recipe) == {"schema_version", "package", "source", "build", "requirements", "tests", "about"}, set(recipe)
-assert len(recipe["source"]["sha256"]) == 64 and recipe["package"]["version"] in recipe["source"]["url"]
-P
 if command -v ruby >/dev/null; then
 	ruby -c "$out/vernier.rb" >/dev/null || fail "vernier.rb is not Ruby"
 else
@@ -101,7 +91,17 @@ find "$work/try/$name-linux-$arch" -name libvernier-capture.a | grep -q . || fai
 
 echo "== the recorder for Python"
 "$python" -m venv "$work/venv"
-"$work/venv/bin/pip" install -q --disable-pip-version-check build scikit-build-core h5py numpy xxhash
+"$work/venv/bin/pip" install -q --disable-pip-version-check build scikit-build-core h5py numpy xxhash py-rattler-build
+"$work/venv/bin/python" - "$out/recipe.yaml" "$version" <<'P' || fail "recipe.yaml is not what rattler-build reads"
+import sys
+from rattler_build import RenderConfig, Stage0Recipe, VariantConfig
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    recipe = Stage0Recipe.from_yaml(f.read())
+compilers = VariantConfig.from_yaml("c_compiler: [gcc]\nc_stdlib: [sysroot]\n")
+made = [x.recipe.package for x in recipe.render(compilers, RenderConfig())]
+assert [(str(p.name), str(p.version)) for p in made] == [("vernier", sys.argv[2])], made
+P
 "$work/venv/bin/python" -m build -q --sdist --no-isolation -o "$out" capture/python >/dev/null
 mkdir "$work/bin" # no compiler, and no index
 for tool in env rm cat bash sh uname; do ln -s "$(command -v $tool)" "$work/bin/"; done
@@ -196,4 +196,11 @@ done
 [ -z "$(find "$out" -mindepth 1 -type d)" ] || fail "a release has no folders: $(find "$out" -mindepth 1 -type d)"
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&
 	sha256sum -c --quiet SHA256SUMS)
+if compgen -G "$out/*.whl" >/dev/null; then # release.yml divides them: wheels and the source distribution for PyPI
+	cp -r "$out" "$work/files"
+	step=$(sed -n 's/^ *- run: \(mkdir pypi .*\)/\1/p' .github/workflows/release.yml)
+	(cd "$work" && eval "$step" &&
+		[ "$(find pypi -type f ! -name '*.whl' -printf '%P')" = "vernier_parity-$version.tar.gz" ]) ||
+		fail "release.yml gives PyPI other files than the wheels and the source distribution"
+fi
 ls -sh "$out"
