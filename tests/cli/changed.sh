@@ -60,11 +60,12 @@ echo "== weights that are replaced between two pairs"
 cat >replaced.py <<'P'
 import os, shutil, subprocess, sys
 shutil.copy("m/model.safetensors", "new")
-p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 for line in p.stdout:
     if line == b"== 2.h5\n":
         os.replace("new", "m/model.safetensors")
-print(p.wait())
+said = p.stderr.read().decode().splitlines()
+print(p.wait(), *sorted({x for x in said if "changed" in x}), sep="\n")
 P
 ${PYTHON:-python3} replaced.py compare refs cands --model m
 ${PYTHON:-python3} replaced.py compare refs cands --model m --summary all.json

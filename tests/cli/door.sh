@@ -23,6 +23,9 @@ for m in m.pt m.bin m.onnx m.gguf.gz m.tar m.7z m.txt empty.gguf cut.gguf pickle
 	https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main https://example.org/m.gguf; do
 	run $m
 done
+mkdir -p listed pipeline && cp "$M/config.json" listed && echo '{}' >pipeline/model_index.json
+echo '{"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}' >listed/model.safetensors.index.json
+for m in listed pipeline; do run $m; done
 echo "== the same as a dump, and as a recording"
 vernier capture ref "$M" --ids 1,2 -o x.h5 2>/dev/null
 head -c -1 x.h5 >cut.h5
@@ -30,13 +33,19 @@ for m in m.pt m.zip m.gguf.gz https://example.org/m.npz; do
 	say import $m -o y.h5 | cut -c1-130
 	say compare x.h5 $m | cut -c1-130
 done
-say compare x.h5 cut.h5 | sed 's/only [0-9]*/only N/'
+say compare x.h5 cut.h5 | sed 's/[0-9]* of its [0-9]*/N of its M/'
+mkfifo pipe
+say compare x.h5 pipe
 say explain nowhere.h5 x.h5
 echo "== a name of a hub: from its cache, wherever that is"
 mkdir -p hub/models--Qwen--tiny/refs hub/models--Qwen--tiny/snapshots
 ln -s "$(realpath "$M")" hub/models--Qwen--tiny/snapshots/abc123
 printf 'abc123\n' >hub/models--Qwen--tiny/refs/main
 run Qwen/tiny
+run hub
+run hub/models--Qwen--tiny
+mkdir -p two/b two/a two/none && ln -s .. two/none/loop && ln -s "$(realpath "$M")" two/b/x && run two
+ln -s "$(realpath "$M")" two/a/y && run two
 export HF_HUB_CACHE=$PWD/hub
 run Qwen/tiny
 run Qwen/other
@@ -54,7 +63,8 @@ printf 'abc123' >hub/models--Qwen--tiny/refs/main
 VERNIER_MODEL=Qwen/tiny say_lines '^note +--model' compare x.h5 cand.h5
 VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
 echo "== words"
-for w in R2.1e4 R2.1.5e5 W4 floor tap glossary nmse_over_floor specs/develop.md nonesuch; do
+for w in R2.1e4 R2.1.5e5 W4 floor runner-up verdict glossary nmse_over_floor "first divergence" step "capture ref" \
+	specs/develop.md nonesuch; do
 	say help $w | head -n 6 | cut -c1-90
 done
 echo "== examples, in short"

@@ -60,7 +60,7 @@ say one_ref one_cand -q -o one.xml -o one.md -o one.json -o one.html -o one.txt
 ls one.*
 grep -o 'tests="[0-9]*" failures="[0-9]*"' one.a.xml one.b.xml one.c.xml | uniq
 head -3 one.b.md
-grep -h '^verdict\|^warning' one.b.txt one.c.txt
+grep -h '^verdict\|^warning\|^next' one.b.txt one.c.txt
 $PYTHON -c "
 import json
 for n in 'ab':

@@ -35,6 +35,10 @@ if how in ("one", "words"):
     for n in (1,) if how == "one" else (0, 1):
         a, b = name(n, "k_proj"), name(n, "v_proj")
         out[a], out[b] = out[b], out[a]
+if how == "stacks":  # one with the layers in the middle, one with an index more
+    both = lambda point, *more, axis=0: np.stack([*(g[f"layer{n}/{point}"][...] for n in (0, 1)), *more], axis)
+    out = dict(embed=t["embed"], logits=t["logits"], out=both("output", axis=1), resid_mid=both("attn_residual"),
+               x=both("attn_norm"), hidden_states=both("input", t["final_norm"]))
 if how == "heads":
     for n in (0, 1):
         out[name(n, "q_proj")] = out[name(n, "q_proj")][:, ::-1]
@@ -81,6 +85,13 @@ bits2 late.h5
 echo "== only the last row"
 $PYTHON dump.py ref.h5 last.npz last
 vernier import last.npz --like ref.h5 -o last.h5 --strict | grep "'"
+echo "== all layers in one tensor: in the middle, an index more; one near index of a faulty run"
+vernier capture ref "$M" --ids 5,6,7,8 --inject N5@* -o n5.h5 2>/dev/null
+for run in ref n5; do
+	$PYTHON dump.py $run.h5 $run.npz stacks
+	vernier import $run.npz --like ref.h5 -o $run.stacks.h5 | grep -E "layer\{n\}|left out"
+done
+bits ref.stacks.h5
 echo "== --dry-run writes nothing; what is refused"
 vernier import good.npz --like ref.h5 --dry-run | grep -c '^  layer'
 vernier import good.npz --like ref.h5 -o ref.h5 --force; echo "[$?]"

@@ -43,9 +43,14 @@ cat >kill.c <<'P'
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+static pid_t rank;
+__attribute__((constructor)) static void begin(void)
+{
+	rank = getpid();
+}
 int open(const char *path, int how, ...)
 {
-	if (strstr(path, "cands/p017"))
+	if (getpid() != rank && strstr(path, "cands/p017"))
 		kill(getpid(), SIGKILL);
 	return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, how, 0600);
 }

@@ -50,6 +50,10 @@ printf 'version: 1\nmodle: x\n' >vernier.yaml
 say compare ref.h5 cand.h5
 say_lines '^project' doctor
 say compare ref.h5 cand.h5 --no-config -q
+printf 'version: 1\nmodel:\n' >vernier.yaml
+say compare ref.h5 cand.h5
+printf 'version: 1\nmodel: ~/models/qwen2\n' >vernier.yaml
+HOME=$PWD notes compare ref.h5 cand.h5
 for line in "model: nowhere" "limits: nowhere.yaml" "names: nobody"; do
 	printf "version: 1\n$line\n" >vernier.yaml
 	say_lines '^project' doctor
@@ -65,10 +69,15 @@ if [ "$(id -u)" = 0 ]; then
 	chown 12345 vernier.yaml
 	say_lines 'vernier|^verdict' compare ref.h5 cand.h5
 	say_lines '^project' doctor
+	ln -sf nowhere vernier.yaml; chown -h 12345 vernier.yaml
+	say_lines 'vernier|^verdict' compare ref.h5 cand.h5
 else
 	sed -n '/^== of another/,/^== doctor/{/^==/d;p}' "$TESTS/cli/project.expected" # only root can give a file away
 fi
 rm -f vernier.yaml
+echo "== a link that leads nowhere, or in a circle, is no absent file"
+ln -s nowhere vernier.yaml; say compare ref.h5 cand.h5 | grep -v -- --help
+ln -sf vernier.yaml vernier.yaml; say compare ref.h5 cand.h5 | grep -v -- --help; rm vernier.yaml
 echo "== doctor: one screen"
 [ "$(vernier doctor | wc -l)" -le 24 ] && vernier doctor | awk '{print $1}'
 echo "== --open"
@@ -99,3 +108,5 @@ VERNIER_PAGER="head -n 2" answer "$VERNIER compare ref.h5 bad.h5 --model $M --al
 TERM=dumb answer "$VERNIER show ref.h5"
 VERNIER_PAGER= answer "$VERNIER show ref.h5"
 vernier show ref.h5 | head -n 1
+echo "== a signal to the command alone ends the pager, too"
+for s in SIGTERM SIGHUP; do timeout 60 $PYTHON "$TESTS/support/paged.py" $s "$VERNIER" show ref.h5; done

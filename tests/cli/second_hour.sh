@@ -23,6 +23,20 @@ say report page.html
 say report ref.h5
 say capture ref "$M" --ids 1 -o x.npz
 say capture ref "$M" --prompt @ -o x.h5
+say show ref.h5 layer1/q_rope
+say table ref.h5 cand.h5 layer1.q_rope
+say merge ref.h5 cand.h5
+say merge page.html
+say import "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" --ids-from ref.h5 -o x.h5
+say limits ref.h5
+say compare ref.h5 cand.h5 --baseline page.html
+say capture ref "$M" "some text" -o x.h5
+say capture ref
+say capture ref "$M" --prompt -o x.h5
+say -V
+say compare ref.h5 cand.h5 --no-color
+say compare ref.h5 cand.h5 --layers 1
+say check ref.h5
 echo "== as other tools call it, and as word processors write it"
 for e in vllm cuda "$M"; do say capture $e "$M" --ids 1 -o x.h5; done
 say capture "$M"
