@@ -10,7 +10,6 @@
 #include "libref/base/text.h"
 #include "libref/model/hub.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -77,18 +76,18 @@ static vn_status read_format(void *r)
 	return read_word(r, "format", WORD, &((reader *)r)->to->format);
 }
 
-/* Writes the path of the next vernier.yaml, and what lies there; "": there is none. A link is one,
- * wherever it leads. */
-static void find_file(char path[PATH_MAX], struct stat *there)
+/* Writes the path of the next vernier.yaml; "": there is none. A link is one, wherever it leads. */
+static void find_file(char path[PATH_MAX])
 {
-	char folder[PATH_MAX];
+	struct stat there;
+	char        folder[PATH_MAX];
 
 	*path = '\0';
 	if (!getcwd(folder, sizeof folder))
 		return;
 	for (;;) {
 		if (snprintf(path, PATH_MAX, "%s/" VN_PROJECT_FILE, strcmp(folder, "/") ? folder : "") < PATH_MAX &&
-		    lstat(path, there) == 0)
+		    lstat(path, &there) == 0)
 			return;
 		*path = '\0';
 		char *slash = strrchr(folder, '/');
@@ -106,23 +105,20 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 		{ "names", read_names },
 		{ "format", read_format },
 	};
-	char        path[PATH_MAX], *text = NULL;
-	size_t      n = 0;
-	struct stat file;
-	reader      r = { .to = p };
+	char   path[PATH_MAX], *text = NULL;
+	size_t n = 0;
+	bool   mine = false;
+	reader r = { .to = p };
 
 	*p = (vn_project) { 0 };
-	find_file(path, &file);
+	find_file(path);
 	if (!*path)
 		return VN_OK;
-	const bool mine = file.st_uid == geteuid(); /* before it is followed: anybody can leave a link in /tmp */
-	if (mine && stat(path, &file) != 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", path, errno == ENOENT ? "a link that leads nowhere" : strerror(errno));
-	*(mine && file.st_uid == geteuid() ? &p->path : &p->ignored) = vn_alloc_text(path);
-	if (p->ignored)
-		return VN_OK;
-	vn_status st = vn_read_text(p->path, VN_YAML_MOST, &text, &n, err);
-	if (!st && !(st = vn_yaml_open(p->path, text, n, "a project", &r.y, err)))
+	vn_status st = vn_read_own_text(path, VN_YAML_MOST, &mine, &text, &n, err);
+	if (st == VN_ERR_NOTFOUND)
+		return vn_fail(err, VN_ERR_IO, "%s: a link that leads nowhere", path);
+	*(mine ? &p->path : &p->ignored) = vn_alloc_text(path);
+	if (!st && mine && !(st = vn_yaml_open(p->path, text, n, "a project", &r.y, err)))
 		st = vn_yaml_document(r.y, "a project", sections, sizeof sections / sizeof *sections, &r);
 	vn_yaml_close(r.y);
 	free(text);

@@ -178,13 +178,13 @@ int vn_stat_settled(int fd, struct stat *s)
 	return 0;
 }
 
-/* Opens an input that is a regular file. */
-static vn_status open_regular(const char *path, int *fd, struct stat *s, vn_error *err)
+/* Opens an input that is a regular file. flags: O_NOFOLLOW, or 0. */
+static vn_status open_regular(const char *path, int flags, int *fd, struct stat *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
-	if ((*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+	if ((*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) < 0)
 		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (vn_stat_settled(*fd, s) != 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -201,7 +201,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 {
 	struct stat s;
 	int         fd;
-	vn_status   st = open_regular(path, &fd, &s, err);
+	vn_status   st = open_regular(path, 0, &fd, &s, err);
 	void       *p;
 
 	*map = (vn_map) { NULL, 0 };
@@ -291,22 +291,18 @@ static vn_status read_bytes(int fd, const char *path, char *text, size_t n, size
 	return VN_OK;
 }
 
-vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err)
+/* Reads an open file, and closes it. */
+static vn_status read_open(int fd, const struct stat *was, const char *path, size_t limit, char **text, size_t *bytes,
+                           vn_error *err)
 {
-	struct stat was;
-	int         fd;
-	vn_status   st = open_regular(path, &fd, &was, err);
-
-	*text = NULL;
-	if (st)
-		return st;
-	const size_t   size = (size_t)was.st_size;
+	vn_status      st = VN_OK;
+	const size_t   size = (size_t)was->st_size;
 	VN_FREED char *all = size <= limit ? malloc(size + 1) : NULL;
 	if (size > limit)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, size, limit);
 	else if (!all)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, size);
-	else if (!(st = read_bytes(fd, path, all, size, bytes, err)) && !is_unchanged(fd, &was))
+	else if (!(st = read_bytes(fd, path, all, size, bytes, err)) && !is_unchanged(fd, was))
 		st = vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read: run this again", path);
 	else if (!st && *bytes >= 4 && memcmp(all, "\x89HDF", 4) == 0)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
@@ -316,5 +312,34 @@ vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *byte
 	all[*bytes] = '\0';
 	*text = all;
 	all = NULL;
+	return VN_OK;
+}
+
+vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err)
+{
+	struct stat     was;
+	int             fd;
+	const vn_status st = open_regular(path, 0, &fd, &was, err);
+
+	*text = NULL;
+	return st ? st : read_open(fd, &was, path, limit, text, bytes, err);
+}
+
+/* The file that is open is asked whose it is: the name may lead to another by then. */
+vn_status vn_read_own_text(const char *path, size_t limit, bool *mine, char **text, size_t *bytes, vn_error *err)
+{
+	struct stat was;
+	int         fd;
+
+	*text = NULL;
+	*mine = lstat(path, &was) == 0 && was.st_uid == geteuid(); /* anybody can leave a link in /tmp */
+	if (!*mine)
+		return VN_OK;
+	const vn_status st = open_regular(path, S_ISLNK(was.st_mode) ? 0 : O_NOFOLLOW, &fd, &was, err);
+	if (st)
+		return st;
+	if ((*mine = was.st_uid == geteuid()))
+		return read_open(fd, &was, path, limit, text, bytes, err);
+	close(fd);
 	return VN_OK;
 }

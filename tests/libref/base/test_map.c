@@ -12,11 +12,14 @@
 
 static char dir[256];
 
-static bool coarse;
+static bool coarse, of_another; /* what fstat says of time and owner */
 
 static int rounded(int said, struct stat *s)
 {
 	enum { TICK = 4000000 };
+
+	if (of_another && said == 0)
+		s->st_uid++;
 
 	if (coarse && said == 0) {
 		s->st_ctim.tv_nsec -= s->st_ctim.tv_nsec % TICK;
@@ -263,6 +266,29 @@ static void a_text_ends_with_a_nul_and_may_hold_some(void)
 	free(text);
 }
 
+static void a_text_is_ours_by_the_file_that_was_opened(void)
+{
+	char  *text, link[300];
+	size_t n;
+	bool   mine = false;
+
+	toy_write(dir, "own", "mine", 4);
+	CU_ASSERT_EQUAL_FATAL(vn_read_own_text(toy_path(dir, "own"), 10, &mine, &text, &n, NULL), VN_OK);
+	CU_ASSERT_TRUE(mine);
+	CU_ASSERT_STRING_EQUAL(text, "mine");
+	free(text);
+	snprintf(link, sizeof link, "%s/link", dir);
+	CU_ASSERT_EQUAL_FATAL(symlink("own", link), 0);
+	CU_ASSERT_EQUAL_FATAL(vn_read_own_text(link, 10, &mine, &text, &n, NULL), VN_OK);
+	CU_ASSERT_TRUE(mine);
+	free(text);
+	of_another = true; /* lstat has said another thing, before the file took this name */
+	CU_ASSERT_EQUAL(vn_read_own_text(toy_path(dir, "own"), 10, &mine, &text, &n, NULL), VN_OK);
+	of_another = false;
+	CU_ASSERT_FALSE(mine);
+	CU_ASSERT_PTR_NULL(text);
+}
+
 static void a_text_over_the_limit_is_refused_with_both_sizes(void)
 {
 	vn_error e;
@@ -314,6 +340,7 @@ int main(void)
 		TEST(a_file_one_may_not_read_is_an_io_error),
 		TEST(a_file_that_shrinks_while_it_is_read_is_named),
 		TEST(a_text_ends_with_a_nul_and_may_hold_some),
+		TEST(a_text_is_ours_by_the_file_that_was_opened),
 		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
 		TEST(a_text_that_another_replaces_is_read_whole),
 		TEST(a_text_that_is_written_to_is_refused),
