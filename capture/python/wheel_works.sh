@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to
-# be found: at most 40 MB; `python -m vernier_parity selftest` within 60 s, of the clock or of
-# processors; the recorder records, and a mistake is named within two minutes of the installation.
+# be found: at most 40 MB; `python -m vernier_parity selftest` within 60 s; the recorder records,
+# and a mistake is named within two minutes of the installation. Seconds are of the clock or of
+# processors, the fewer: on a machine that does other things, too, the clock says little.
 set -euo pipefail
 wheel=$(realpath "$1")
 fixtures=$(cd "$(dirname "$0")/../../fixtures" && pwd)
@@ -17,26 +18,35 @@ for tool in env rm ls cat bash sh grep sed nproc uname; do ln -s "$(command -v $
 PATH=$work/venv/bin:$work/bin
 ! command -v cc gcc clang >/dev/null || fail "a compiler is in the way"
 
-SECONDS=0
+at() { { times; echo "$EPOCHREALTIME"; } >"$1"; } # not in a subshell, whose children are others
+took() { # AT AT...: sets clock and worked, the seconds from each first to its second
+	read -r clock worked < <(python -c 'import re, sys
+def read(name):
+    text = open(name).read().replace(",", ".")
+    return float(text.split()[-1]), sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", text))
+ends = [read(name) for name in sys.argv[1:]]
+print(*(round(sum(b[i] - a[i] for a, b in zip(ends[::2], ends[1::2]))) for i in (0, 1)))' "$@")
+}
+at 0
 pip install -q "$wheel"
-installed=$SECONDS
+at 1
 vernier --version
 vernier-parity --version >/dev/null
-TIMEFORMAT='%R %U %S'
-took=$({ time python -m vernier_parity selftest >selftest 2>&1; } 2>&1) || fail "selftest: $(cat selftest)"
-read -r clock user system <<<"$took"
-worked=$(python -c "print(round($user + $system))")
-# On a machine that does other things, too, the clock says little.
-python -c "import sys; sys.exit(min($clock, $user + $system) >= 60)" ||
-	fail "selftest took $clock s, $worked s of processors"
-start=$SECONDS
+at 2
+python -m vernier_parity selftest >selftest 2>&1 || fail "selftest: $(cat selftest)"
+at 3
 model=$fixtures/qwen2-trained
 vernier capture ref "$model" --ids 12,345,6,78,9,10,111 -o ref.h5 2>/dev/null
 vernier capture ref "$model" --ids 12,345,6,78,9,10,111 --inject R1@layer1 -o cand.h5 2>/dev/null
 vernier explain ref.h5 cand.h5 --model "$model" >said && fail "a mistake is within limits: $(cat said)"
+at 4
 grep -q '^explained.*: R1' said || fail "the mistake is not named: $(cat said)"
-named=$((installed + SECONDS - start))
-[ $named -lt 120 ] || fail "a mistake was named $named s after the installation began"
+took 2 3
+selftest="selftest in $clock s ($worked s of processors)"
+[ "$clock" -lt 60 ] || [ "$worked" -lt 60 ] || fail "$selftest"
+took 0 1 3 4
+named="a mistake named $clock s after the installation began ($worked s of processors)"
+[ "$clock" -lt 120 ] || [ "$worked" -lt 120 ] || fail "$named"
 python - ref.h5 <<'T'
 import sys
 import vernier_parity as v
@@ -49,5 +59,4 @@ vernier compare ref.h5 own.h5 --points layer0.q_rope --limits fp32.yaml |
 status=0
 vernier devices >said 2>&1 || status=$?
 [ $status = 0 ] || grep -q 'install' said || fail "devices: $(cat said)"
-echo "${wheel##*/}: $size bytes; installed in $installed s; selftest in $clock s ($worked s of processors);" \
-	"a mistake named $named s after the installation began"
+echo "${wheel##*/}: $size bytes; $selftest; $named"

@@ -13,12 +13,15 @@
 #   *.whl, *_debian.deb, *_ubuntu.deb --with wheel, --with deb: by wheel.sh, packages.sh, as root
 #   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh, and a wheel
 #
-# --build: a build folder (default: build/release), whose program is installed. --roots: where
-# wheel.sh, packages.sh and aarch64.sh keep their roots (default: /var/tmp/vernier-*). Nothing is
-# published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
-# and works.
+# --build: a build folder (default: build/release), whose program is brought up to date and
+# installed. --roots: where wheel.sh, packages.sh and aarch64.sh keep their roots (default:
+# /var/tmp/vernier-*), 8 GB. There is also what --with made of this commit, and a further run takes
+# it over: after a failure, the same command goes on with the part that failed. The parts are made
+# of a clone, so the tree may change meanwhile. Nothing is published: .github/workflows/release.yml
+# does that, for a tag. Exit status 0: every file is there, and works.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+line="$0 $*"
 out=build/release-files build=build/release roots=/var/tmp/vernier- more=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -27,6 +30,7 @@ while [ $# -gt 0 ]; do
 	--roots) roots=$(realpath -m "${2:?--roots FOLDER}")/; shift ;;
 	--with)
 		[[ ${2-} =~ ^(wheel|deb|aarch64)$ ]] || { echo "release.sh: --with takes wheel, deb or aarch64" >&2; exit 2; }
+		[ "$2" != deb ] || set -- "$1" 'debian ubuntu' "${@:3}"
 		more="$more $2"
 		shift
 		;;
@@ -44,11 +48,14 @@ grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
 	fail "pyproject.toml has another version than $version"
 [ -z "$(git status --porcelain --untracked-files=no)" ] || fail "files differ from the commit: commit them first"
 name=vernier-$version arch=$(uname -m) head=$(git rev-parse HEAD)
+mkdir -p "${roots}parts"
+exec 8>"${roots}parts/lock"
+flock -n 8 || fail "another release.sh uses ${roots}*"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$out"
 mkdir -p "$out"
-out=$(cd "$out" && pwd)
+out=$(cd "$out" && pwd) build=$(cd "$build" && pwd)
 export SOURCE_DATE_EPOCH
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 pack() { # FOLDER: the same bytes each time
@@ -70,6 +77,8 @@ tar -tzf "$out/$name.tar.gz" | sed -n "s#^$name/\(.*[^/]\)\$#\1#p" | sort >"$wor
 git ls-files | sort | diff - "$work/packed" >/dev/null || fail "the archive of the source lacks files of the commit"
 
 echo "== program and libraries"
+cmake --build "$build" --target vernier vernier_capture vernier_capture_static printed >"$work/built" ||
+	fail "$build: $(tail -n 40 "$work/built")"
 cmake --install "$build" --prefix "$work/$name-linux-$arch" --strip >/dev/null
 [ "$owner" = OWNER ] || ! grep -r OWNER/vernier "$work/$name-linux-$arch/share" || fail "not of $owner: build it again"
 pack "$name-linux-$arch" >"$out/$name-linux-$arch.tar.gz"
@@ -177,22 +186,59 @@ last=$(git describe --tags --abbrev=0 2>/dev/null || true)
 grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the beginning}"
 [ "$(wc -m <"$out/CHANGES-$version.md")" -lt 125000 ] || fail "CHANGES-$version.md is longer than GitHub takes"
 
-for kind in $more; do
-	echo "== $kind"
-	case $kind in
-	wheel) capture/python/wheel.sh -o "$out" --root "${roots}wheel" ;;
-	deb)
-		tests/package/packages.sh -o "$work/deb" --roots "${roots}packages"
-		for file in "$work"/deb/*/*.deb; do # a release is one folder: GitHub's files have no other names
-			system=$(basename "$(dirname "$file")")
-			cp "$file" "$out/$(basename "$file" .deb)_$system.deb"
-		done
-		;;
-	aarch64) tests/package/aarch64.sh -o "$out" --root "${roots}aarch64" --x86 "$build/compare/vernier" ;;
-	esac
-done
 [ "$head" = "$(git rev-parse HEAD)" ] && [ -z "$(git status --porcelain --untracked-files=no)" ] ||
 	fail "the tree changed while it was packed"
+
+# ---- what takes long: each part by itself, of a clone; once for a commit ------------------------
+if [ "$more" ]; then
+	tree=${roots}parts/tree
+	git -C "$tree" cat-file -e "$head" 2>/dev/null || { rm -rf "$tree"; git clone -q --shared --no-checkout . "$tree"; }
+	git -C "$tree" checkout -q --detach --force "$head" # leaves the times of files that stay the same
+fi
+make_part() { # PART FOLDER: its files
+	case $1 in
+	wheel) "$tree/capture/python/wheel.sh" -o "$2" --root "${roots}wheel" ;;
+	debian | ubuntu)
+		"$tree/tests/package/packages.sh" -o "$2" --roots "${roots}packages" "$1"
+		for file in "$2/$1"/*.deb; do # a release is one folder: GitHub's files have no other names
+			mv "$file" "$2/$(basename "$file" .deb)_$1.deb"
+		done
+		rmdir "$2/$1"
+		;;
+	aarch64) "$tree/tests/package/aarch64.sh" -o "$2" --root "${roots}aarch64" --x86 "$build/compare/vernier" ;;
+	esac
+}
+failed=
+for part in $more; do
+	folder=${roots}parts/$part
+	if [ "$(cat "$folder.commit" 2>/dev/null)" = "$head" ]; then
+		echo "== $part: already made of this commit"
+		cp "$folder"/* "$out/"
+		continue
+	fi
+	echo "== $part"
+	SECONDS=0
+	rm -rf "$folder" "$folder.commit"
+	mkdir "$folder"
+	set +e # `if`, and `||`, would take -e from what they run
+	(set -e; make_part "$part" "$folder") 2>&1 8>&- | tee "$folder.log"
+	status=${PIPESTATUS[0]}
+	set -e
+	echo "== $part: exit status $status after $SECONDS s"
+	if [ $status != 0 ]; then
+		failed="$failed $part"
+		continue
+	fi
+	cp "$folder"/* "$out/"
+	echo "$head" >"$folder.commit"
+done
+if [ "$failed" ]; then
+	for part in $failed; do
+		echo "release.sh: $part failed; the end of ${roots}parts/$part.log:" >&2
+		tail -n 5 "${roots}parts/$part.log" | sed 's/^/  /' >&2
+	done
+	fail "to go on with$failed: $line"
+fi
 [ -z "$(find "$out" -mindepth 1 -type d)" ] || fail "a release has no folders: $(find "$out" -mindepth 1 -type d)"
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&
 	sha256sum -c --quiet SHA256SUMS)
