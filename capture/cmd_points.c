@@ -8,6 +8,7 @@
 #include "libref/base/nearest.h"
 #include "libref/base/options.h"
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "libref/plan/gemm.h"
@@ -183,6 +184,8 @@ int cmd_points(int argc, char **argv)
 		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
+	if (model && vn_text_ends(model, ".h5"))
+		return vn_complain("points", "%s is a recording: vernier show %s lists its checkpoints", model, model);
 	if (model && o.faults && access(model, F_OK) != 0)
 		return vn_fault_find(model) < 0
 		           ? vn_complain("points", "%s: no such model", model)

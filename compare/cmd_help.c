@@ -144,9 +144,13 @@ static const char *section_end(const char *at)
 	return end ? end : at + strlen(at);
 }
 
+/* "The exit status:" goes on with what follows. */
 static const char *paragraph_end(const char *at)
 {
 	const char *end = strstr(at, "\n\n");
+
+	while (end && end > at && end[-1] == ':')
+		end = strstr(end + 2, "\n\n");
 	return end ? end : at + strlen(at);
 }
 
@@ -194,13 +198,16 @@ static const char *around(const char *text, const char *at, const char **end)
 	return at;
 }
 
+/* "*word*", but not "**word**". */
 static const char *find_definition(const char *text, const char *word, const char **end)
 {
 	char marked[LINE];
 
 	snprintf(marked, sizeof marked, "*%s*", word);
-	const char *found = vn_text_find(text, marked);
-	return found ? around(text, found, end) : NULL;
+	for (const char *found = text; (found = vn_text_find(found, marked)); found++)
+		if (found == text || found[-1] != '*')
+			return around(text, found, end);
+	return NULL;
 }
 
 static const char *find_marked(const char *text, const char *word, const char **end)
@@ -241,16 +248,63 @@ static int print_found(const char *(*find)(const char *, const char *, const cha
 	return n;
 }
 
-static bool print_defined(const char *word)
-{
-	static const char *(*const find[])(const char *, const char *, const char **) = { find_entry, find_definition,
-		                                                                              find_section };
+typedef const char *finder(const char *, const char *, const char **);
 
-	for (int n = 1; n <= N_DEFINE; n += N_DEFINE - 1) /* compare.md, with the glossary, before all */
-		for (size_t how = 0; how < sizeof find / sizeof *find; how++)
-			if (print_found(find[how], word, 0, n, true) < n)
-				return true;
+/* n: of how many pages; 1: of compare.md, with the glossary. */
+static bool print_defined(const char *word, finder *const *find, int n_finders, int n)
+{
+	for (int how = 0; how < n_finders; how++)
+		if (print_found(find[how], word, 0, n, true) < n)
+			return true;
 	return false;
+}
+
+static const vn_option *option_of(const vn_command *c, const char *name)
+{
+	const vn_option *o = NULL;
+
+	for (int i = 0; (o = vn_option_row(c, i)); i++)
+		if (vn_option_is_of(c, o) && strcasecmp(o->name, name) == 0)
+			break;
+	return o;
+}
+
+/* Do two commands explain an option of this name in the same words? */
+static bool is_shared(const vn_command *a, const vn_command *b, const char *name)
+{
+	const vn_option *mine = option_of(a, name), *other = option_of(b, name);
+
+	return mine && other && strcmp(mine->help, other->help) == 0;
+}
+
+static bool print_option(const vn_command_table *t, const char *name)
+{
+	bool found = false;
+
+	for (int i = 0; i < t->n; i++) {
+		const vn_command *c = t->command[i].options;
+		bool new = option_of(c, name) != NULL;
+		for (int k = 0; k < i; k++)
+			new = new && !is_shared(t->command[k].options, c, name);
+		if (!new)
+			continue;
+		vn_say(stdout, "option of %s", c->name);
+		for (int k = i + 1; k < t->n; k++)
+			if (is_shared(c, t->command[k].options, name))
+				vn_say(stdout, ", %s", t->command[k].options->name);
+		vn_say(stdout, ":\n");
+		vn_option_print(option_of(c, name), stdout);
+		found = true;
+	}
+	return found;
+}
+
+static bool print_known(const vn_command_table *t, const char *word)
+{
+	static finder *const find[] = { find_entry, find_definition, find_section }, *const define = find_definition;
+
+	return print_defined(word, find, 3, 1) || print_defined(word, &define, 1, N_DEFINE) || print_option(t, word) ||
+	       print_defined(word, find, 3, N_DEFINE);
 }
 
 /* The first paragraph that has the word, and which other pages have it too. */
@@ -307,9 +361,9 @@ static bool print_metric(const char *word)
 }
 
 /* Prints what is known of the word: the row of the catalogue ("R2.1e4"), the entry of a glossary or
- * of a table, the section of this title, the paragraph that defines it, or has it. Returns false,
- * and prints nothing, if no page has it. */
-static bool print_word(const char *word)
+ * of a table, the section of this title, the paragraph that defines it, the option of this name, or
+ * a paragraph that has it. Returns false, and prints nothing, if no page has it. */
+static bool print_word(const vn_command_table *t, const char *word)
 {
 	char         one[LINE];
 	const size_t n = strlen(word);
@@ -320,10 +374,14 @@ static bool print_word(const char *word)
 		vn_fault_signs(word, stdout);
 		return true;
 	}
-	if (print_metric(word) || print_point(word) || print_defined(word))
+	if (print_metric(word) || print_point(word) || print_known(t, word))
 		return true;
-	snprintf(one, sizeof one, "%.*s", (int)n - (word[n - 1] == 's'), word);
-	return (one[n - 1] == '\0' && print_defined(one)) || print_mentioned(word);
+	for (size_t end = n - 1; end > 1 && n - end <= 2 && word[n - 1] == 's'; end--) { /* "origins", "statuses" */
+		snprintf(one, sizeof one, "%.*s", (int)end, word);
+		if (print_known(t, one))
+			return true;
+	}
+	return print_mentioned(word);
 }
 
 typedef struct settings {
@@ -481,8 +539,10 @@ static int no_topic(const vn_command_table *t, const char *topic)
 		vn_nearest_try(&near, t->command[i].options->name);
 	for (int i = 0; i < N_PAGES; i++)
 		vn_nearest_try(&near, pages[i]);
-	vn_say(stderr, "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands\n", topic,
-	       vn_nearest_hint(&near));
+	vn_say(stderr,
+	       "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands, "
+	       "vernier help usage.md is where to begin\n",
+	       topic, vn_nearest_hint(&near));
 	return 2;
 }
 
@@ -503,7 +563,7 @@ static int print_topic(const vn_command_table *t, const char *topic)
 		topic += 6;
 	return is_page(topic)              ? print_page(topic)
 	       : is_bare_page(topic, page) ? print_page(page)
-	       : print_word(topic)         ? 0
+	       : print_word(t, topic)      ? 0
 	                                   : no_topic(t, topic);
 }
 

@@ -43,11 +43,29 @@ void vn_command_table_usage(const vn_command_table *t, FILE *to)
 static const struct {
 	const char *word, *is;
 } elsewhere[] = {
-	{ "diff", "compare" },   { "cmp", "compare" },         { "record", "capture" }, { "run", "capture" },
-	{ "dump", "capture" },   { "convert", "import" },      { "info", "show" },      { "list", "points" },
-	{ "bisect", "isolate" }, { "perplexity", "evaluate" }, { "ppl", "evaluate" },   { "ls", "show" },
-	{ "inspect", "show" },   { "view", "show" },           { "config", "doctor" },  { "status", "doctor" },
-	{ "env", "doctor" },     { "diagnose", "explain" },    { "check", "compare" },  { "validate", "compare" },
+	{ "diff", "compare" },
+	{ "cmp", "compare" },
+	{ "record", "capture" },
+	{ "run", "capture" },
+	{ "dump", "capture" },
+	{ "convert", "import" },
+	{ "info", "show" },
+	{ "list", "points" },
+	{ "bisect", "isolate" },
+	{ "perplexity", "evaluate" },
+	{ "ppl", "evaluate" },
+	{ "ls", "show" },
+	{ "inspect", "show" },
+	{ "view", "show" },
+	{ "config", "doctor" },
+	{ "status", "doctor" },
+	{ "env", "doctor" },
+	{ "diagnose", "explain" },
+	{ "check", "compare" },
+	{ "validate", "compare" },
+	{ "man", "help" },
+	{ "completions", "help --completions" },
+	{ "completion", "help --completions" },
 };
 
 /* "--version" for version. */

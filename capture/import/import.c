@@ -455,8 +455,8 @@ static void say_remedy(const vn_import *i, int entry, const vn_shape *own, char 
 	if (!n || vn_shape_equal(own, &e->shape))
 		return;
 	if (vn_layouts(&from->shape, axis, n, list)) {
-		snprintf(to, room, "; --like REC or a name map arranges it: { from: \"%s\", to: \"%s\", axes: \"%s\" }",
-		         from->name, e->name, list[0]);
+		snprintf(to, room, "; %sa name map arranges it: { from: \"%s\", to: \"%s\", axes: \"%s\" }",
+		         i->like ? "" : "--like REC or ", from->name, e->name, list[0]);
 	} else if (token >= 0 && e->shape.rank == n && e->shape.dim[token] > axis[token].size) {
 		axis[token].size = e->shape.dim[token];
 		if (vn_layouts(&from->shape, axis, n, list))

@@ -208,7 +208,7 @@ static void print_list(FILE *to, const char *what, char *const *list, int n)
 void vn_proposal_print(const vn_proposal *p, FILE *to)
 {
 	char text[160];
-	vn_say(to, "proposed by the numbers: %d rules\n", p->n);
+	vn_say(to, "proposed by the numbers: %d rule%s\n", p->n, p->n == 1 ? "" : "s");
 	for (int i = 0; i < p->n; i++) {
 		const vn_proposed_rule *r = &p->rule[i];
 		vn_say(to, "  %-44s ", r->from);

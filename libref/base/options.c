@@ -409,7 +409,7 @@ static const char *called_elsewhere(const char *name)
 	static const struct {
 		const char *names, *is;
 	} elsewhere[] = {
-		{ "atol|rtol|tol|tolerance|threshold", "limits" },
+		{ "atol|rtol|tol|tolerance|threshold|metric|metrics", "limits" },
 		{ "prompt", "text" },
 		{ "text", "prompt" },
 		{ "dtype|torch-dtype", "precision" },

@@ -158,6 +158,7 @@ const char *vn_option_words(const vn_option *o);
  * reached. */
 int         vn_options_wrap(FILE *to, const char *text, int at, int indent);
 void        vn_options_help(const vn_command *c, FILE *to);
+void        vn_option_print(const vn_option *o, FILE *to); /* one, as in the help */
 /* The same in short, for -h: forms, names of options, examples. */
 void        vn_options_brief(const vn_command *c, FILE *to);
 /* Prints the command's section of the program's manual page: its forms, what it does, its options

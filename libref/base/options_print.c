@@ -218,7 +218,7 @@ static void print_rows(const vn_command *c, const char *before, const char *afte
 
 /* ---- --help ---------------------------------------------------------------------------------- */
 
-static void print_option(const vn_option *o, FILE *to)
+void vn_option_print(const vn_option *o, FILE *to)
 {
 	char      left[160], text[1200];
 	char      letter[5] = "";
@@ -311,7 +311,7 @@ void vn_options_help(const vn_command *c, FILE *to)
 	print_paragraphs(describe_command(c, about, sizeof about), to);
 	if (!c->n || c->option[0].kind != VN_HEADING)
 		fputs("\nOptions:\n", to);
-	print_rows(c, "\n", ":\n", print_option, to);
+	print_rows(c, "\n", ":\n", vn_option_print, to);
 	print_examples(c, to);
 	if (c->status) {
 		char text[400];

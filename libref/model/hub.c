@@ -3,6 +3,7 @@
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -63,6 +64,24 @@ static char *snapshot_of(const char *name)
 		return path;
 	free(path);
 	return NULL;
+}
+
+void vn_hub_nearest(vn_nearest *n)
+{
+	static const char prefix[] = "models--";
+	char              folder[PATH_MAX];
+	DIR              *d = cache_folder(folder) ? opendir(folder) : NULL;
+
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		const char *name = e->d_name + sizeof prefix - 1, *gap = NULL;
+		char        said[VN_NEAREST_MAX];
+		if (strncmp(e->d_name, prefix, sizeof prefix - 1) == 0 && (gap = strstr(name, "--")) &&
+		    snprintf(said, sizeof said, "%.*s/%s", (int)(gap - name), name, gap + 2) < (int)sizeof said &&
+		    strcmp(said, n->word) != 0)
+			vn_nearest_try(n, said);
+	}
+	if (d)
+		closedir(d);
 }
 
 const char *vn_hub_path(const char *word)

@@ -1,9 +1,13 @@
 /* hub.h: models that HuggingFace's tools have downloaded, by their names. */
 #pragma once
 
+#include "libref/base/nearest.h"
+
 /* Replaces "owner/name" by the path of its snapshot in the cache of HuggingFace, where a command
  * line gives a model: behind --model, or as an argument that follows no option. A path that exists
  * stays. The paths live as long as the program. */
 void        vn_hub_replace(int argc, char **argv);
 /* The same of one word: the path of its snapshot, or the word. */
 const char *vn_hub_path(const char *word);
+/* Tries the other names in the cache (nearest.h): other cases of the same letters are near, too. */
+void        vn_hub_nearest(vn_nearest *n);

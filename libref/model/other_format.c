@@ -2,6 +2,7 @@
 #include "libref/model/other_format.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
+#include "libref/model/hub.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,14 +99,18 @@ vn_status vn_other_address(const char *path, int why, vn_error *err)
 vn_status vn_other_place(const char *path, int why, vn_error *err)
 {
 	const char *slash = strchr(path, '/');
+	vn_nearest  near;
 
 	if (why != ENOENT || strstr(path, "://"))
 		return vn_other_address(path, why, err);
-	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.')
+	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.') {
+		vn_nearest_start(&near, path);
+		vn_hub_nearest(&near);
 		return vn_fail(err, VN_ERR_NOTFOUND,
-		               "%s: %s, and not in the cache of HuggingFace; vernier downloads nothing: hf download %s "
+		               "%s: %s, and not in the cache of HuggingFace%s; vernier downloads nothing: hf download %s "
 		               "--local-dir DIR",
-		               path, strerror(why), path);
+		               path, strerror(why), vn_nearest_hint(&near), path);
+	}
 	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; a model is a HuggingFace directory or a GGUF file", path,
 	               strerror(why));
 }

@@ -49,6 +49,7 @@ ln -s "$(realpath "$M")" two/a/y && run two
 export HF_HUB_CACHE=$PWD/hub
 run Qwen/tiny
 run Qwen/other
+run qwen/Tiny
 vernier capture ref Qwen/tiny --ids-from x.h5 --precision f16 --inject 'R2.1e4@layer1.*' -o cand.h5 2>/dev/null
 say_lines '^(note|verdict)' compare x.h5 cand.h5 --model=Qwen/tiny
 printf '../x' >hub/models--Qwen--tiny/refs/main
@@ -64,9 +65,12 @@ VERNIER_MODEL=Qwen/tiny say_lines '^note +--model' compare x.h5 cand.h5
 VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
 echo "== words"
 for w in R2.1e4 R2.1.5e5 W4 floor runner-up verdict glossary nmse_over_floor "first divergence" step "capture ref" \
-	specs/develop.md nonesuch; do
+	specs/develop.md nonesuch MODEL environment prompt precision "exit statuses"; do
 	say help $w | head -n 6 | cut -c1-90
 done
+say points x.h5
+say compare x.h5 x.h5 --metric cosine
+say completions
 echo "== examples, in short"
 say compare -h
 for c in $(vernier help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do

@@ -36,6 +36,13 @@ vernier show a.h5 --format json | $PYTHON -c "import json, sys; print(json.load(
 $PYTHON -c "
 import editing as h5py
 print([t.decode() for t in h5py.File('a.h5')['run/token_text'][()]])"
+echo "== files that are no text"
+printf '\223NUMPY' >a.npy && printf 'PK\003\004' >a.npz && cp a.npz a.zip && gzip -k a.npy
+printf '\377\376a\0' >16.txt
+for file in a.npy a.npz a.zip a.npy.gz 16.txt a.h5; do
+	say capture ref "$M" --prompt @$file -o b.h5
+done
+say capture ref "$M" --ids @a.npy -o b.h5
 echo "== a token that begins every text"
 cp -r "$M" llama
 cat >change.py <<'P'
