@@ -178,52 +178,59 @@ int vn_stat_settled(int fd, struct stat *s)
 	return 0;
 }
 
+typedef struct regular {
+	const char *path;
+	int         fd;
+	struct stat s;
+} regular;
+
 /* Opens an input that is a regular file. flags: O_NOFOLLOW, or 0. */
-static vn_status open_regular(const char *path, int flags, int *fd, struct stat *s, vn_error *err)
+static vn_status open_regular(const char *path, int flags, regular *f, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	/* O_NONBLOCK, because opening a pipe without a writer would hang. */
-	if ((*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) < 0)
+	f->path = path;
+	if ((f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) < 0)
 		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
-	if (vn_stat_settled(*fd, s) != 0)
+	if (vn_stat_settled(f->fd, &f->s) != 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-	else if (!S_ISREG(s->st_mode))
+	else if (!S_ISREG(f->s.st_mode))
 		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
 	if (st)
-		close(*fd);
+		close(f->fd);
 	else
-		vn_input_note(*fd);
+		vn_input_note(f->fd);
 	return st;
 }
 
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 {
-	struct stat s;
-	int         fd;
-	vn_status   st = open_regular(path, 0, &fd, &s, err);
-	void       *p;
+	regular   f;
+	vn_status st = open_regular(path, 0, &f, err);
+	void     *p;
 
 	*map = (vn_map) { NULL, 0 };
 	if (st)
 		return st;
-	if (s.st_size == 0)
+	if (f.s.st_size == 0)
 		goto done;
-	p = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	p = mmap(NULL, (size_t)f.s.st_size, PROT_READ, MAP_PRIVATE, f.fd, 0);
 	if (p == MAP_FAILED) {
-		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)s.st_size, strerror(errno));
+		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)f.s.st_size, strerror(errno));
 		goto done;
 	}
-	vn_map_not_inherited(p, (size_t)s.st_size); /* child processes that read untrusted files do not need this mapping */
-	if (!remember_map(p, path, &s)) {
-		munmap(p, (size_t)s.st_size);
+	/* Child processes that read untrusted files do not need this mapping. */
+	vn_map_not_inherited(p, (size_t)f.s.st_size);
+	if (!remember_map(p, path, &f.s)) {
+		munmap(p, (size_t)f.s.st_size);
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 		goto done;
 	}
-	vn_mapped_add(p, (size_t)s.st_size, path);
-	*map = (vn_map) { p, (size_t)s.st_size };
+	vn_mapped_add(p, (size_t)f.s.st_size, path);
+	*map = (vn_map) { p, (size_t)f.s.st_size };
 done:
-	close(fd);
+	close(f.fd);
 	return st;
 }
 
@@ -292,21 +299,20 @@ static vn_status read_bytes(int fd, const char *path, char *text, size_t n, size
 }
 
 /* Reads an open file, and closes it. */
-static vn_status read_open(int fd, const struct stat *was, const char *path, size_t limit, char **text, size_t *bytes,
-                           vn_error *err)
+static vn_status read_open(const regular *f, size_t limit, char **text, size_t *bytes, vn_error *err)
 {
 	vn_status      st = VN_OK;
-	const size_t   size = (size_t)was->st_size;
+	const size_t   size = (size_t)f->s.st_size;
 	VN_FREED char *all = size <= limit ? malloc(size + 1) : NULL;
 	if (size > limit)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, size, limit);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", f->path, size, limit);
 	else if (!all)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, size);
-	else if (!(st = read_bytes(fd, path, all, size, bytes, err)) && !is_unchanged(fd, was))
-		st = vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read: run this again", path);
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", f->path, size);
+	else if (!(st = read_bytes(f->fd, f->path, all, size, bytes, err)) && !is_unchanged(f->fd, &f->s))
+		st = vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read: run this again", f->path);
 	else if (!st && *bytes >= 4 && memcmp(all, "\x89HDF", 4) == 0)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
-	close(fd);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", f->path);
+	close(f->fd);
 	if (st)
 		return st;
 	all[*bytes] = '\0';
@@ -317,29 +323,28 @@ static vn_status read_open(int fd, const struct stat *was, const char *path, siz
 
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err)
 {
-	struct stat     was;
-	int             fd;
-	const vn_status st = open_regular(path, 0, &fd, &was, err);
+	regular         f;
+	const vn_status st = open_regular(path, 0, &f, err);
 
 	*text = NULL;
-	return st ? st : read_open(fd, &was, path, limit, text, bytes, err);
+	return st ? st : read_open(&f, limit, text, bytes, err);
 }
 
 /* The file that is open is asked whose it is: the name may lead to another by then. */
 vn_status vn_read_own_text(const char *path, size_t limit, bool *mine, char **text, size_t *bytes, vn_error *err)
 {
-	struct stat was;
-	int         fd;
+	struct stat link;
+	regular     f;
 
 	*text = NULL;
-	*mine = lstat(path, &was) == 0 && was.st_uid == geteuid(); /* anybody can leave a link in /tmp */
+	*mine = lstat(path, &link) == 0 && link.st_uid == geteuid(); /* anybody can leave a link in /tmp */
 	if (!*mine)
 		return VN_OK;
-	const vn_status st = open_regular(path, S_ISLNK(was.st_mode) ? 0 : O_NOFOLLOW, &fd, &was, err);
+	const vn_status st = open_regular(path, S_ISLNK(link.st_mode) ? 0 : O_NOFOLLOW, &f, err);
 	if (st)
 		return st;
-	if ((*mine = was.st_uid == geteuid()))
-		return read_open(fd, &was, path, limit, text, bytes, err);
-	close(fd);
+	if ((*mine = f.s.st_uid == geteuid()))
+		return read_open(&f, limit, text, bytes, err);
+	close(f.fd);
 	return VN_OK;
 }
