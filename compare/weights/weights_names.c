@@ -126,16 +126,6 @@ static const vn_weight_row *find_row(const vn_weight_row *rows, int n, const cha
 	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }
 
-/* Prefix i that publishers use for the same trunk, of all families; NULL after the last. */
-static const char *prefix_at(int i)
-{
-	for (int f = 0; vn_family_at(f); f++)
-		for (const char *const *p = vn_family_at(f)->naming->prefixes; *p; p++)
-			if (i-- == 0)
-				return *p;
-	return NULL;
-}
-
 /* The weight of an expert under the name of another spelling, its own tensor in both. */
 static const vn_weight_row *find_respelled(const vn_weight_row *rows, int n, const char *name)
 {
@@ -164,13 +154,15 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 	char                 other[1024]; /* longer names are known by themselves alone */
 	size_t               own = 0;     /* the longest prefix of the name */
 
-	for (int i = 0; !found && prefix_at(i); i++)
-		if (strlen(prefix_at(i)) > own && strncmp(name, prefix_at(i), strlen(prefix_at(i))) == 0)
-			own = strlen(prefix_at(i));
-	for (int i = 0; !found && prefix_at(i); i++) {
-		if (snprintf(other, sizeof other, "%s%s", prefix_at(i), name + own) < (int)sizeof other)
-			found = find_row(rows, n, other);
-	}
+	/* The prefixes that publishers use for the same trunk, of all families. */
+	for (int f = 0; !found && vn_family_at(f); f++)
+		for (const char *const *p = vn_family_at(f)->naming->prefixes; *p; p++)
+			if (strlen(*p) > own && strncmp(name, *p, strlen(*p)) == 0)
+				own = strlen(*p);
+	for (int f = 0; !found && vn_family_at(f); f++)
+		for (const char *const *p = vn_family_at(f)->naming->prefixes; *p && !found; p++)
+			if (snprintf(other, sizeof other, "%s%s", *p, name + own) < (int)sizeof other)
+				found = find_row(rows, n, other);
 	return found ? found : find_respelled(rows, n, name);
 }
 
