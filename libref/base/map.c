@@ -2,6 +2,7 @@
 #include "libref/base/map.h"
 #include "libref/base/files.h"
 #include "libref/base/system.h"
+#include "libref/base/trouble.h"
 #include "libref/base/temporary.h"
 #include "libref/base/text.h"
 
@@ -310,7 +311,10 @@ static vn_status read_open(const regular *f, size_t limit, char **text, size_t *
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", f->path, size);
 	else if (!(st = read_bytes(f->fd, f->path, all, size, bytes, err)) && !is_unchanged(f->fd, &f->s))
 		st = vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read: run this again", f->path);
-	else if (!st && *bytes >= 4 && memcmp(all, "\x89HDF", 4) == 0)
+	else if (!st && *bytes < size) {
+		vn_trouble_note("a file could not be read to its end");
+		st = vn_fail(err, VN_ERR_IO, "%s: reading it ended after %zu of its %zu bytes", f->path, *bytes, size);
+	} else if (!st && *bytes >= 4 && memcmp(all, "\x89HDF", 4) == 0)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", f->path);
 	close(f->fd);
 	if (st)

@@ -12,7 +12,7 @@
 
 static char dir[256];
 
-static bool coarse, of_another; /* what fstat says of time and owner */
+static bool coarse, of_another, longer; /* what fstat says of time, owner and size */
 
 static int rounded(int said, struct stat *s)
 {
@@ -20,6 +20,8 @@ static int rounded(int said, struct stat *s)
 
 	if (of_another && said == 0)
 		s->st_uid++;
+	if (longer && said == 0)
+		s->st_size++;
 
 	if (coarse && said == 0) {
 		s->st_ctim.tv_nsec -= s->st_ctim.tv_nsec % TICK;
@@ -289,6 +291,20 @@ static void a_text_is_ours_by_the_file_that_was_opened(void)
 	CU_ASSERT_PTR_NULL(text);
 }
 
+static void a_text_that_ends_early_is_no_text(void)
+{
+	char    *text = NULL;
+	size_t   n;
+	vn_error e;
+
+	toy_write(dir, "text", "{}", 2);
+	longer = true;
+	CU_ASSERT_EQUAL(vn_read_text(toy_path(dir, "text"), 10, &text, &n, &e), VN_ERR_IO);
+	longer = false;
+	CU_ASSERT_PTR_NULL(text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "after 2 of its 3 bytes"));
+}
+
 static void a_text_over_the_limit_is_refused_with_both_sizes(void)
 {
 	vn_error e;
@@ -341,6 +357,7 @@ int main(void)
 		TEST(a_file_that_shrinks_while_it_is_read_is_named),
 		TEST(a_text_ends_with_a_nul_and_may_hold_some),
 		TEST(a_text_is_ours_by_the_file_that_was_opened),
+		TEST(a_text_that_ends_early_is_no_text),
 		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
 		TEST(a_text_that_another_replaces_is_read_whole),
 		TEST(a_text_that_is_written_to_is_refused),
