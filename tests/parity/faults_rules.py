@@ -461,7 +461,7 @@ def norm(t, fault, layer, point, x, get):
         kw["inverse"] = bf16 if fault == "N21.bf16" else half
     elif fault in ("N22.bf16", "N22.f16") and not gated and not t.gpt2:
         kw["inverse"] = kw["squares"] = bf16 if fault == "N22.bf16" else half
-    elif fault == "N15" and point in ("attn_norm", "mlp_norm"):
+    elif fault in ("N15", "N20") and point in ("attn_norm", "mlp_norm"):
         return x
     elif fault == "N4":
         kw["divisor"] = N - 1
