@@ -108,6 +108,7 @@ static void other_states(vn_case *t, const vn_trial *at)
 		{ .kind = VN_STATE_AGAIN, .calls = 2 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_BF16 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
+		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_E4M3 },
 		{ .kind = VN_STATE_PADDING },
 		{ .kind = VN_STATE_PACKED },
 	};
@@ -158,6 +159,7 @@ static const struct estimator_row {
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
 	{ OF(ATTENTION), .read_alone = vn_estimate_blocks },
 	{ OF(ATTENTION), .read_alone = vn_estimate_prefix },
+	{ OF(ATTENTION), .read_alone = vn_estimate_head_roll },
 	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
 	{ OF(EXPERTS), .read_alone = fit_capacity, .read_among = fit_capacity },
 	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },

@@ -190,6 +190,28 @@ void vn_estimate_prefix(vn_case *t, const vn_trial *at)
 		vn_fit_whole(t, &h, (int64_t)best.x, least, most);
 }
 
+/* Heads rolled by another number than the catalogue's. */
+void vn_estimate_head_roll(vn_case *t, const vn_trial *at)
+{
+	enum { FARTHEST = 8 };
+	static const char *const rolls[][2] = {
+		{ "query_roll" }, { "key_roll" }, { "value_roll" }, { "key_roll", "value_roll" }
+	};
+	const vn_consts *c = &t->site->plan->node[at->node].c;
+
+	for (size_t i = 0; i < sizeof rolls / sizeof *rolls; i++) {
+		const int n = i ? c->attention.kv_heads : c->attention.heads;
+		for (int by = -1; by < n - 1 && by < FARTHEST && !vn_case_answered(t); by += by < 0 ? 3 : 1) {
+			vn_trial h = *at;
+			h.finding = VN_FINDING_HEADS_ROLLED;
+			for (int k = 0; n > 2 && k < 2 && rolls[i][k]; k++)
+				vn_trial_constant_put(&h, rolls[i][k], by);
+			if (n > 2)
+				vn_try(t, &h);
+		}
+	}
+}
+
 /* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are tested */

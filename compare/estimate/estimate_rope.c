@@ -37,6 +37,8 @@ typedef struct rotation {
 	float           room[PAIRS_MAX];
 	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
 	int64_t         first;            /* index of that token in the rotation's input */
+	int64_t         row;              /* and in the checkpoint */
+	int64_t         from;             /* the token from which another theta is tried */
 	double          coherence;        /* the smallest |z| / size of all pairs */
 } rotation;
 
@@ -51,7 +53,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
-			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
+			const int64_t        at = ((r->first + p) * H + h) * K, to = ((r->row + p) * H + h) * K;
 			const double complex u = vn_tensor_number(x, at + c.in[0]) + I * vn_tensor_number(x, at + c.in[1]),
 								 v = y[to + c.out[0]] + I * y[to + c.out[1]];
 			if (part && !part->in[h])
@@ -86,8 +88,8 @@ static bool measure_rotation(vn_case *t, rotation *r)
 
 	if (!vn_case_input(t, 0, VN_OWN_WIDTH, &x))
 		return false;
-	r->first = t->site->first;
-	r->tokens = c->shape.dim[0];
+	r->first = t->site->first + r->row;
+	r->tokens = c->shape.dim[0] - r->row;
 	r->coherence = 1;
 	r->z = vn_alloc((size_t)r->tokens, sizeof *r->z);
 	double *y = vn_case_all_doubles_of(c);
@@ -242,7 +244,10 @@ static void try_theta(vn_case *t, const rotation *r, double theta, vn_finding fi
 		vn_trial h = found_of(t, r, finding);
 		if (finding == VN_FINDING_THETA_PLAIN)
 			vn_trial_constant_put(&h, "type", VN_ROPE_DEFAULT);
-		try_number(t, &h, theta);
+		if (finding == VN_FINDING_THETA_FROM)
+			vn_trial_constant_put(&h, "theta_from", (double)r->from);
+		vn_trial_constant_put(&h, finding == VN_FINDING_THETA_FROM ? "other_theta" : "theta", theta);
+		vn_try(t, &h);
 		fits = vn_case_fits(t, &h);
 	}
 }
@@ -402,6 +407,31 @@ static void fit_width(vn_case *t, int node)
 	}
 }
 
+/* Another theta from the first token that is wrong on. */
+static void fit_theta_from(vn_case *t, rotation *r)
+{
+	int64_t last;
+
+	vn_case_rows_off(t, NULL, &r->row, &last);
+	if (r->row < 1 || t->site->cand.shape.dim[0] - r->row < SEVERAL || !measure_rotation(t, r) ||
+	    r->coherence < COHERENT)
+		return;
+	r->from = r->first;
+	try_theta(t, r, r->n.c.rope.rope.type != VN_ROPE_DEFAULT ? scaled_number(r, scalings) : plain_theta(r),
+	          VN_FINDING_THETA_FROM);
+}
+
+/* Another theta at a single token: wherever the rotation is tried, or after the first call. */
+static void fit_theta_of_one(vn_case *t, rotation *r)
+{
+	const double theta = theta_of_one(r);
+
+	try_theta(t, r, theta, VN_FINDING_THETA);
+	r->from = t->site->prompt;
+	if (r->from > 0)
+		try_theta(t, r, theta, VN_FINDING_THETA_FROM);
+}
+
 void vn_estimate_rope(vn_case *t, const vn_trial *at)
 {
 	const int      node = at->node;
@@ -414,6 +444,7 @@ void vn_estimate_rope(vn_case *t, const vn_trial *at)
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
 	     pairing++) {
 		r->n = p->node[node];
+		r->row = 0;
 		r->n.x.rope.pairing = pairing;
 		r->pairs = r->n.c.rope.rope.rotary_dim / 2;
 		r->lists = p->list;
@@ -429,8 +460,10 @@ void vn_estimate_rope(vn_case *t, const vn_trial *at)
 		fit_offset(t, r);
 		if (r->tokens >= SEVERAL)
 			fit_stretch(t, r);
+		if (r->tokens >= SEVERAL && !vn_case_answered(t))
+			fit_theta_from(t, r);
 		else if (r->tokens == 1 && r->first > 0 && !vn_case_answered(t))
-			try_theta(t, r, theta_of_one(r), VN_FINDING_THETA);
+			fit_theta_of_one(t, r);
 	}
 	free(r);
 	fit_width(t, node);

@@ -26,14 +26,15 @@ enum {
 	LEAST_FITTED = 8,
 	LEAST_EXCHANGED = 4
 }; /* tokens of a block; of one whose factor is fitted */
-enum { FITTED_STEPS = 3 };
+enum { FITTED_STEPS = 3, FARTHEST_HEAD = 8 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
 #define ALMOST_EMPTY (1.0 / 16)
 #define NEAR_ONE     (1.0 / 64) /* 128 / 127 and what lies in between are */
 static const vn_range factors = { 1.0 / 64, 1024, 71, false };
 #define ROUNDINGS  8.0  /* the candidate rounds each sum of a product, and here only its result is rounded */
 #define MOST_NOISE 1e-4 /* of the squares: rounding that may change more proves nothing */
-#define NEAR       0.5  /* a factor's grid must reduce the error to this share */
+#define EQUAL      1e-6
+#define NEAR       0.5 /* a factor's grid must reduce the error to this share */
 
 /* A step of one token. */
 typedef struct changed_query {
@@ -67,6 +68,10 @@ static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int6
 
 	if (c->kind == VN_CHANGED_MOVED)
 		return late >= q->prompt && late < q->a.S ? late : j < q->prompt ? j : -1;
+	if (c->kind == VN_CHANGED_REVERSED) {
+		const int64_t n = c->slots == VN_SLOTS_FIRST_CALL ? q->prompt : q->a.past;
+		return j < n ? n - 1 - j : j;
+	}
 	const int64_t by = c->kind == VN_CHANGED_EXCHANGED ? (int64_t)c->number - c->first : 0;
 
 	return j >= c->first && j < c->first + c->n ? j + by : j >= c->first + by && j < c->first + by + c->n ? j - by : j;
@@ -74,7 +79,7 @@ static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int6
 
 static bool is_changed(const changed_query *q, const vn_applied_changed *c, int64_t j)
 {
-	if (c->kind == VN_CHANGED_EXCHANGED || c->kind == VN_CHANGED_MOVED)
+	if (c->kind == VN_CHANGED_EXCHANGED || c->kind == VN_CHANGED_MOVED || c->kind == VN_CHANGED_REVERSED)
 		return held_by(q, c, j) != j;
 	switch (c->slots) {
 	case VN_SLOTS_ALL: return true;
@@ -84,6 +89,14 @@ static bool is_changed(const changed_query *q, const vn_applied_changed *c, int6
 	case VN_SLOTS_RANGE: return j >= c->first && j < c->first + c->n && j < q->a.past;
 	}
 	return false;
+}
+
+/* A head that reads the key head whose rows a slot has for head h. */
+static int held_head(const changed_query *q, const vn_applied_changed *c, int h)
+{
+	const int group = q->a.H / q->a.G;
+
+	return c->kind != VN_CHANGED_ROLLED ? h : (h + (q->a.G - (int)c->number) * group) % q->a.H;
 }
 
 static bool is_half(vn_dtype storage)
@@ -151,7 +164,7 @@ static double score(const changed_steps *x, const changed_query *q, const vn_app
 	const vn_last_query *a = &q->a;
 	const bool           here = c && changes_side(c, 1);
 	const int64_t        held = here ? held_by(q, c, j) : j;
-	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, h);
+	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, here ? held_head(q, c, h) : h);
 
 	if (held < 0)
 		return vn_attend_score(a->n, 0);
@@ -187,8 +200,8 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 	memset(y, 0, (size_t)a->K * sizeof *y);
 	for (int64_t j = a->first; j < a->S; j++) {
 		const bool    here = c && changes_side(c, 2) && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j);
-		const int64_t held = here && c->kind == VN_CHANGED_MOVED ? held_by(q, c, j) : j;
-		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, h);
+		const int64_t held = here ? held_by(q, c, j) : j;
+		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, here ? held_head(q, c, h) : h);
 		if (held < 0)
 			continue;
 		if (here) {
@@ -329,11 +342,14 @@ static int find_heads(const changed_steps *x, bool *in)
 
 /* ---- which change ---------------------------------------------------------------------------- */
 
+/* Changes of which runs of slots are tried. */
+enum { RUN_SCALED, RUN_INT8, RUN_E4M3, N_RUNS };
+
 typedef struct changed_search {
 	const changed_steps *x;
-	/* Of keys and of values: the block and factor that leave least, and what they leave */
-	vn_applied_changed   block[2];
-	double               block_left[2];
+	/* Of each kind of change and what it changes: the best block, and what it leaves */
+	vn_applied_changed   block[N_RUNS][3];
+	double               block_left[N_RUNS][3];
 	vn_applied_changed   best;
 	double               left, second; /* in floors, of the step with the most */
 	vn_applied_changed   now;
@@ -395,17 +411,23 @@ static void weigh_change(changed_search *s)
 		s->second = fmin(left, s->second);
 }
 
-/* The sum of squares that the first steps leave, each in floors. */
+/* The sum of squares that the first n steps leave, each in floors. */
+static double error_of_steps(const changed_search *s, const vn_applied_changed *c, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < s->x->n && i < n; i++)
+		sum += left_in(s->x, &s->x->q[i], c);
+	return isnan(sum) ? (double)INFINITY : sum;
+}
+
 static double error_of_factor(void *of, double factor)
 {
 	const changed_search *s = of;
 	vn_applied_changed    c = s->now;
-	double                sum = 0;
 
 	c.number = factor;
-	for (int i = 0; i < s->x->n && i < FITTED_STEPS; i++)
-		sum += left_in(s->x, &s->x->q[i], &c);
-	return isnan(sum) ? (double)INFINITY : sum;
+	return error_of_steps(s, &c, FITTED_STEPS);
 }
 
 /* The factor of values that fits best with the factor of keys: of what heads make, the part that
@@ -445,18 +467,18 @@ static double error_of_keys(void *of, double factor)
 }
 
 /* Of all blocks, one inside a run of changed slots leaves least. */
-static void keep_block(changed_search *s, double factor)
+static void keep_block(changed_search *s, int run, double factor)
 {
-	const int side = s->now.of - 1;
+	vn_applied_changed *block = &s->block[run][s->now.of];
 
 	if (s->now.slots != VN_SLOTS_RANGE)
 		return;
 	const double left = error_of_factor(s, factor);
-	if (s->block[side].n && !(left < s->block_left[side]))
+	if (block->n && !(left < s->block_left[run][s->now.of]))
 		return;
-	s->block[side] = s->now;
-	s->block[side].number = factor;
-	s->block_left[side] = left;
+	*block = s->now;
+	block->number = factor;
+	s->block_left[run][s->now.of] = left;
 }
 
 /* Fits the factor, in the fewest digits that leave little more. both: one of keys, and one of
@@ -472,7 +494,7 @@ static void weigh_factor(changed_search *s, bool both)
 	const double   unmodified = error_of_factor(s, 1);
 	const vn_least least = vn_search_scale(both ? error_of_keys : error_of_factor, s, factors, NEAR * unmodified);
 	if (!both)
-		keep_block(s, least.x);
+		keep_block(s, RUN_SCALED, least.x);
 	if (!(least.error < NEAR * unmodified))
 		return;
 	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
@@ -529,6 +551,7 @@ static void weigh_slots(changed_search *s, bool some)
 				s->now.number = both;
 				s->now.format = formats[i];
 				weigh_change(s);
+				keep_block(s, RUN_INT8 + i, both);
 			}
 		s->now.number = 0;
 		if (s->now.slots != VN_SLOTS_RANGE)
@@ -540,7 +563,18 @@ static void weigh_slots(changed_search *s, bool some)
 		s->now.kind = VN_CHANGED_SCALED;
 		if (of && (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
 			weigh_factor(s, false);
+		s->now.kind = VN_CHANGED_ROLLED;
+		for (int by = 1; !some && s->now.slots != VN_SLOTS_RANGE && by < s->x->q->a.G && by <= FARTHEST_HEAD; by++) {
+			s->now.number = by;
+			weigh_change(s);
+		}
+		s->now.number = 0;
 	}
+	/* reversed keys are to their values what reversed values are to their keys */
+	s->now.of = 1;
+	s->now.kind = VN_CHANGED_REVERSED;
+	if (!some && (s->now.slots == VN_SLOTS_ALL || s->now.slots == VN_SLOTS_FIRST_CALL))
+		weigh_change(s);
 	s->now.of = 0;
 	s->now.kind = VN_CHANGED_TWICE;
 	if (s->x->q->a.output != VN_ATTN_SCORES)
@@ -561,20 +595,20 @@ static void weigh_empty(changed_search *s, double work)
 				weigh_change(s);
 }
 
-/* Moves one end of the run s->now to where its factor leaves least. Returns whether that is
- * elsewhere. */
+/* Moves one end of the run s->now to where it leaves least, or as little with fewer slots. Returns
+ * whether that is elsewhere. */
 static bool move_end(changed_search *s, bool last, double *left)
 {
 	const int past = (int)s->x->q->a.past, first = s->now.first, end = first + s->now.n;
 	int       best = last ? end : first;
 
-	for (int i = last ? first + 1 : 0; i <= (last ? past : end - 1); i++) {
-		s->now.first = last ? first : i;
-		s->now.n = (last ? i : end) - s->now.first;
-		const double now = error_of_factor(s, s->now.number);
-		if (now < *left) {
+	for (int n = last ? past - first : end; n > 0; n--) {
+		s->now.first = last ? first : end - n;
+		s->now.n = n;
+		const double now = error_of_steps(s, &s->now, s->x->n);
+		if (now < *left * (1 + EQUAL)) {
 			*left = now;
-			best = i;
+			best = last ? first + n : end - n;
 		}
 	}
 	s->now.first = last ? first : best;
@@ -582,37 +616,49 @@ static bool move_end(changed_search *s, bool last, double *left)
 	return best != (last ? end : first);
 }
 
-/* Is a scaled block, of these keys or values, an answer already? The run is it, or it with slots
- * that hardly count. */
-static bool is_scaled_block(const changed_search *s, const vn_applied_changed *run)
+/* Is a block changed like the run an answer already? The run is it, or it with slots that hardly
+ * count. */
+static bool is_block(const changed_search *s, const vn_applied_changed *run)
 {
-	return s->left <= VN_LOCAL_LIMIT && s->best.kind == VN_CHANGED_SCALED && s->best.slots == VN_SLOTS_RANGE &&
-	       s->best.of == run->of;
+	return s->left <= VN_LOCAL_LIMIT && s->best.kind == run->kind && s->best.slots == VN_SLOTS_RANGE &&
+	       s->best.of == run->of && s->best.format == run->format;
 }
 
-/* Any run of slots that is scaled: from the block that leaves least, its ends are moved and its
- * factor fitted in turn. */
-static void weigh_runs(changed_search *s, double work)
+/* From the block of a change that leaves least, moves its ends, and fits its factor, in turn. */
+static void weigh_run(changed_search *s, const vn_applied_changed *block)
 {
 	enum { TURNS = 8 };
+	const bool scaled = block->kind == VN_CHANGED_SCALED;
+	bool       moved = true;
+	double     left;
 
-	for (int side = 0; side < 2; side++) {
-		double left = s->block_left[side];
-		bool   moved = true;
-		if (!s->block[side].n || is_scaled_block(s, &s->block[side]) ||
-		    work * (double)s->x->q->a.past * TURNS * 2 > MOST_WORK)
+	if (!block->n || is_block(s, block) ||
+	    (double)s->x->q->a.S * s->x->q->a.K * s->x->q->a.H * s->x->n * (double)s->x->q->a.past * TURNS * 2 > MOST_WORK)
+		return;
+	s->now = *block;
+	left = error_of_steps(s, &s->now, s->x->n);
+	for (int i = 0; i < TURNS && moved; i++) {
+		moved = move_end(s, true, &left);
+		moved = move_end(s, false, &left) || moved;
+		if (!scaled)
 			continue;
-		s->now = s->block[side];
-		for (int i = 0; i < TURNS && moved; i++) {
-			moved = move_end(s, true, &left);
-			moved = move_end(s, false, &left) || moved;
-			const vn_least least = vn_search_scale(error_of_factor, s, factors, left);
-			s->now.number = least.error < left ? least.x : s->now.number;
-			left = fmin(least.error, left);
-		}
-		if (s->now.n >= LEAST_FITTED)
-			weigh_factor(s, false);
+		const double   before = error_of_factor(s, s->now.number);
+		const vn_least least = vn_search_scale(error_of_factor, s, factors, before);
+		s->now.number = least.error < before ? least.x : s->now.number;
+		left = error_of_steps(s, &s->now, s->x->n);
 	}
+	if (scaled && s->now.n >= LEAST_FITTED)
+		weigh_factor(s, false);
+	else if (!scaled)
+		weigh_change(s);
+}
+
+/* Any run of slots that is changed in one way. */
+static void weigh_runs(changed_search *s)
+{
+	for (int run = 0; run < N_RUNS; run++)
+		for (int of = 0; of < 3; of++)
+			weigh_run(s, &s->block[run][of]);
 }
 
 /* Two blocks whose keys are exchanged, but not their values: to a query that sees both, the reverse
@@ -665,7 +711,7 @@ static void weigh_blocks(changed_search *s, bool some)
 			if (i || size < a->past)
 				weigh_slots(s, some);
 		}
-	weigh_runs(s, work);
+	weigh_runs(s);
 	if (some)
 		weigh_empty(s, work);
 	weigh_exchanged(s, work);
@@ -682,7 +728,7 @@ static void find_change(changed_search *s, bool some, search_in in)
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
-	s->block[0].n = s->block[1].n = 0;
+	memset(s->block, 0, sizeof s->block);
 	if (in == IN_NAMED && !some)
 		weigh_moved(s);
 	if (in == IN_BLOCKS)
@@ -722,6 +768,8 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
 		                           : c->kind == VN_CHANGED_EMPTY    ? VN_FINDING_CACHE_PART_EMPTY
 		                           : moved                          ? VN_FINDING_NEW_SLOTS_MOVED
+		                           : c->kind == VN_CHANGED_ROLLED   ? VN_FINDING_CACHE_HEADS_ROLLED
+		                           : c->kind == VN_CHANGED_REVERSED ? VN_FINDING_CACHE_REVERSED
 		                                                            : VN_FINDING_CACHE_EXCHANGED,
 		                .node = (int)(q->a.n - t->site->plan->node),
 		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };

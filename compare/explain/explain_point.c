@@ -137,13 +137,23 @@ static void (*const beside[])(vn_case *t) = {
 	vn_estimate_seen_keys, vn_estimate, vn_estimate_keys, vn_estimate_new_slots, vn_estimate_rotate,
 };
 
+/* Does a fault of the catalogue set another constant than h? An offset of positions in later calls
+ * and one that grows are of one family, but differ in other calls. */
+static bool sets_another(const vn_trial *fault, const vn_trial *h)
+{
+	const char *is = vn_finding_constant(h->finding),
+			   *set = fault->finding == VN_FINDING_FAULT ? vn_fault_constant(fault->fault[0] - 1) : "";
+
+	return is && *set && strcmp(is, set) != 0;
+}
+
 /* Is h one of these mistakes with another number or at another place, or two mistakes at once? */
 static bool is_listed(const vn_trial *by, int n, const vn_trial *h)
 {
 	bool listed = h->paired || (h->finding != VN_FINDING_FAULT && h->fault[0]);
 
 	for (int i = 0; i < n && !listed; i++)
-		listed = vn_trial_same_mechanism(&by[i], h);
+		listed = vn_trial_same_mechanism(&by[i], h) && !sets_another(&by[i], h);
 	return listed;
 }
 

@@ -262,6 +262,22 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 		       vn_format_words[e->scores ? e->scores : e->probs]);
 }
 
+void vn_sentence_head_roll(const vn_sentence *s)
+{
+	const double q = vn_trial_constant(s->h, "query_roll"), k = vn_trial_constant(s->h, "key_roll"),
+				 v = vn_trial_constant(s->h, "value_roll");
+
+	VN_PUT(s, VN_FORM(A24),
+	       !isnan(q)  ? "queries"
+	       : isnan(v) ? "keys"
+	       : isnan(k) ? "values"
+	                  : "keys and values",
+	       !isnan(q) ? "head" : "key head",
+	       -(!isnan(q)  ? q
+	         : isnan(k) ? v
+	                    : k));
+}
+
 void vn_sentence_heads_first(const vn_sentence *s)
 {
 	static const char *const of[8] = { "",
@@ -308,6 +324,11 @@ void vn_sentence_calls(const vn_sentence *s)
 		VN_PUT(s, "%s of several tokens", VN_TITLE(R3B_ZERO));
 	else
 		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), e->call);
+}
+
+void vn_sentence_theta_from(const vn_sentence *s)
+{
+	VN_PUT(s, VN_FORM(R2_FROM), vn_trial_constant(s->h, "other_theta"), vn_trial_constant(s->h, "theta_from"));
 }
 
 /* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */

@@ -139,7 +139,7 @@ void vn_sentence_state(const vn_sentence *s)
 		VN_PUT(s, VN_FORM(G19_EARLIER), o->calls, o->calls > 1 ? "s" : "", o->calls > 1 ? "ones are" : "one is");
 		break;
 	case VN_STATE_FIRST: VN_PUT(s, "%s", VN_TITLE(G19_FIRST)); break;
-	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
+	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), vn_format_words[o->format]); break;
 	case VN_STATE_AGAIN: VN_PUT(s, "%s", o->calls > 1 ? VN_TITLE(G19_DRAFTS) : VN_TITLE(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
 	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
@@ -186,6 +186,8 @@ void vn_sentence_changed(const vn_sentence *s)
 	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
 	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;
 	case VN_CHANGED_MOVED: break; /* VN_FINDING_NEW_SLOTS_MOVED says it */
+	case VN_CHANGED_ROLLED: VN_PUT(s, VN_FORM(C14), what[c->of], whose, c->number, c->number > 1 ? "s" : ""); break;
+	case VN_CHANGED_REVERSED: VN_PUT(s, VN_FORM(C15), whose); break;
 	case VN_CHANGED_EXCHANGED: VN_PUT(s, VN_FORM(C4_TWO), whose, (int)c->number, (int)c->number + c->n - 1); break;
 	}
 }

@@ -114,10 +114,22 @@ static double error_of(const vn_rearranged *r, const double *x)
 /* Of the error: an order that leaves more is not one. */
 #define LEAVES 0.25
 
+static void try_order(vn_rearranged *r, int axis, const axis_map *x)
+{
+	vn_trial h = { .finding = VN_FINDING_AXIS_REORDERED };
+
+	h.applied.result.number = axis == 0 ? 0 : axis == r->like->shape.rank - 1 ? 1 : 2 + axis;
+	if (!find_alternation(x, &h) && !list_runs(x, &h))
+		return;
+	arrange(x, r->a, r->own);
+	arrange(x, r->b, r->fine);
+	if (error_of(r, r->a) <= LEAVES * error_of(r, r->own))
+		vn_rearranged_judge(r, NULL, &h);
+}
+
 static void try_axis(vn_rearranged *r, int axis)
 {
 	const vn_shape *s = &r->like->shape;
-	vn_trial        h = { .finding = VN_FINDING_AXIS_REORDERED };
 	axis_map        x = { .outer = 1, .rows = s->dim[axis] };
 
 	for (int i = 0; i < axis; i++)
@@ -129,12 +141,31 @@ static void try_axis(vn_rearranged *r, int axis)
 	x.from = vn_alloc((size_t)x.rows, sizeof *x.from);
 	vn_nearest_rows(r->cand, r->own, x.outer, x.rows, x.row, x.from);
 	keep_equal(&x, r->own);
-	h.applied.result.number = axis == 0 ? 0 : axis == s->rank - 1 ? 1 : 2 + axis;
-	if (find_alternation(&x, &h) || list_runs(&x, &h)) {
-		arrange(&x, r->a, r->own);
-		arrange(&x, r->b, r->fine);
-		if (error_of(r, r->a) <= LEAVES * error_of(r, r->own))
-			vn_rearranged_judge(r, NULL, &h);
+	try_order(r, axis, &x);
+	free(x.from);
+}
+
+/* Columns of a product that are a few places late or early, as rows of its matrix are if it is read
+ * from the wrong row on. */
+static void try_rolled_columns(vn_rearranged *r)
+{
+	enum { FARTHEST = 8, LEAST = 3 * FARTHEST };
+	axis_map x = { .outer = r->like->shape.dim[0], .row = 1 };
+
+	x.rows = r->n / x.outer;
+	if (r->like->shape.rank < 2 || x.rows < LEAST || x.rows > LONGEST * LONGEST)
+		return;
+	x.from = vn_alloc((size_t)x.rows, sizeof *x.from);
+	for (int by = -FARTHEST; by <= FARTHEST && !vn_case_answered(r->t); by++) {
+		double left = 0, error = 0; /* of the last row */
+		for (int64_t i = 0; i < x.rows; i++) {
+			const int64_t at = r->n - x.rows;
+			x.from[i] = (int)((i - by + x.rows) % x.rows);
+			left += pow(r->cand[at + i] - r->own[at + x.from[i]], 2);
+			error += pow(r->cand[at + i] - r->own[at + i], 2);
+		}
+		if (by && left <= LEAVES * error)
+			try_order(r, r->like->shape.rank - 1, &x);
 	}
 	free(x.from);
 }
@@ -446,5 +477,7 @@ void vn_rearrange(vn_case *t)
 		vn_rearrange_leading(&r);
 	if (!t->site->plan)
 		rearrange_axes(&r);
+	else if (!vn_case_answered(t) && t->site->plan->node[vn_case_node(t)].op == VN_OP_LINEAR)
+		try_rolled_columns(&r);
 	vn_rearranged_close(&r);
 }

@@ -301,7 +301,7 @@ static void try_eps_and(vn_case *t, int fault)
 		                 .applied = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
 
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
-	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
+	    strcmp(vn_fault_constant(fault), "eps") == 0 || !may_join(t, fault, node))
 		return;
 	vn_fit_constant(t, &h, within);
 }

@@ -67,7 +67,8 @@ typedef struct vn_one_cached {
 /* What is changed of the tokens that a cache holds: keys and values are scaled by a number;
  * quantised with one scale for each token and head, and read without it, or with that of another
  * format (number); empty; a token is in the cache twice; or a range is exchanged with the one from
- * `number` on; or tokens of later calls are `number` slots late. of: as in vn_block_table. */
+ * `number` on; or tokens of later calls are `number` slots late; or a key head has what the one
+ * `number` before it should; or tokens are in reversed order. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
@@ -75,7 +76,9 @@ typedef enum vn_changed_kind {
 	VN_CHANGED_EMPTY,
 	VN_CHANGED_TWICE,
 	VN_CHANGED_EXCHANGED,
-	VN_CHANGED_MOVED
+	VN_CHANGED_MOVED,
+	VN_CHANGED_ROLLED,
+	VN_CHANGED_REVERSED
 } vn_changed_kind;
 /* Which tokens: all; those of the first call, or of later ones; the newest; n from `first` on. */
 typedef enum vn_changed_slots {

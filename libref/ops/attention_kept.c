@@ -12,13 +12,23 @@
 #define ATTN(a) ((a)->c->attention)
 #define X(a)    ((a)->x->attention)
 
-static int64_t key_head(const REAL(vn_attend) * a, int64_t head)
+/* The head so many before head h of n, wrapping around. */
+static int64_t head_before(int64_t h, int by, int64_t n)
+{
+	return ((h - by) % n + n) % n;
+}
+
+static int64_t key_head(const REAL(vn_attend) * a, int of, int64_t head)
 {
 	const int H = ATTN(a).heads, G = ATTN(a).kv_heads;
 
 	if (!a->x)
 		return head / (H / G);
-	return X(a).head_map == VN_HEADS_GROUPED ? head / (H / G) : X(a).head_map == VN_HEADS_NONE ? head : head % G;
+	const int     by = of == VN_ATTN_KEYS ? X(a).key_roll : X(a).value_roll;
+	const int64_t g = X(a).head_map == VN_HEADS_GROUPED ? head / (H / G)
+	                  : X(a).head_map == VN_HEADS_NONE  ? head
+	                                                    : head % G;
+	return by ? head_before(g, by, G) : g;
 }
 
 /* The form in which the cache holds keys or values in this call. */
@@ -61,6 +71,8 @@ static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_
 	case VN_CACHE_FORMER: *j = *j / B < (S - 1) / B ? *j : *j % B; break;
 	case VN_CACHE_SEEN: *j = *j < S ? *j : *j % B; break;
 	case VN_CACHE_TWICE: *j = *j < S ? *j : a->past - 1; break;
+	case VN_CACHE_HEADS_ROLLED: *g = *j < a->past ? head_before(*g, 1, G) : *g; break;
+	case VN_CACHE_REVERSED: *j = *j < a->past ? a->past - 1 - *j : *j; break;
 	case VN_CACHE_LATER_PAST:
 	case VN_CACHE_LATER_NEXT: {
 		const int64_t from = form == VN_CACHE_LATER_PAST ? *j - B : *j + B;
@@ -89,7 +101,7 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 				  K = of == VN_ATTN_KEYS ? ATTN(a).head_dim : vn_attention_value_dim(a->c);
 	const real *src = of == VN_ATTN_KEYS ? a->k : a->v;
 	const int   form = form_of(a, of);
-	int64_t     g = key_head(a, head);
+	int64_t     g = key_head(a, of, head);
 
 	if (a->x && X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
@@ -156,7 +168,7 @@ const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	const int  i = of == VN_ATTN_VALUES, G = ATTN(a).kv_heads, K = i ? vn_attention_value_dim(a->c) : ATTN(a).head_dim;
 	const bool elsewhere = a->x &&
 	                       (X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES));
-	const int64_t g = key_head(a, head);
+	const int64_t g = key_head(a, of, head);
 	double       *dst = m->kept[i];
 
 	if (!elsewhere && m->head[i] == g && m->count[i] >= S)
@@ -183,7 +195,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 			  first = a->x && X(a).form == VN_ATTN_SCORES_F16 ? VN_FORMAT_F16 : rounding;
 	const double scale = a->c->attention.scale, cap = a->c->attention.cap;
 
-	gather_head(m->q, a->q + row * H * K, rows, H, head, K);
+	gather_head(m->q, a->q + row * H * K, rows, H, a->x ? head_before(head, X(a).query_roll, H) : head, K);
 	vn_attn_halve(m->q, rows * K, a->policy.products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
 	vn_attn_narrow(m->q, rows, K, a->policy.role[VN_ROLE_PRODUCTS]);
 	/* ggml multiplies blocks by blocks */

@@ -84,10 +84,11 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 	const int64_t             half = r->rope->rotary_dim / 2, T = r->T, H = r->H, K = r->K;
 	const vn_rounding_format  rounding = e ? (e->rounding ? (vn_rounding_format)e->rounding : e->other.table)
 	                                       : VN_FORMAT_NONE;
-	const bool other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles, exchanged = e && e->other.exchanged;
-	double    *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
-		   *stretch = kept + half;                                /* (half) each */
-	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */
+	const bool                two = e && e->other_theta > 0, exchanged = e && e->other.exchanged,
+			   other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles && !two;
+	double *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(2 + 3 * T) * sizeof(float))),
+		   *stretch = kept + half;                                                       /* (half) each */
+	float *f = (float *)(stretch + half), *later = f + half, *tables = later + half, af; /* (half), (T,3,half) */
 	double base = 0.0;
 
 	if (!kept)
@@ -97,8 +98,14 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 		                                (double *[]) { kept, stretch }, &af);
 	else
 		vn_rope_frequencies(r->rope, r->lists, vn_rope_length(e, r->past, T), f, &af);
+	if (two) {
+		vn_rope with = *r->rope;
+		with.theta = e->other_theta;
+		vn_rope_frequencies(&with, r->lists, vn_rope_length(e, r->past, T), later, &af);
+	}
 #pragma omp parallel for num_threads(r->threads) schedule(static)
 	for (int64_t t = 0; t < T; t++) {
+		const float *own = two && r->past + t >= e->theta_from ? later : f;
 		float       *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
 		const double position = position_of(r, t);
 
@@ -106,7 +113,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 			other_angles(r, base, kept, position, c, s);
 		for (int64_t k = 0; !other && k < half; k++) {
 			const int64_t i = vn_rope_rolled(e, k, half);
-			angle[i] = vn_rope_angle(e, f[k], i, position);
+			angle[i] = vn_rope_angle(e, own[k], i, position);
 		}
 		if (!other && r->rope->pairs == VN_PAIR_NEIGHBOURS)
 			complex_row(c, s, angle, half);

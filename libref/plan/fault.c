@@ -77,9 +77,9 @@ char vn_fault_chapter(int fault)
 {
 	return table[fault].id[0];
 }
-bool vn_fault_sets(int fault, const char *constant)
+const char *vn_fault_constant(int fault)
 {
-	return table[fault].constant && strcmp(table[fault].constant, constant) == 0;
+	return table[fault].constant ? table[fault].constant : "";
 }
 const char *vn_mistake_id(vn_mistake m)
 {

@@ -44,8 +44,8 @@ int         vn_n_faults(void);
 const char *vn_fault_id(int fault);      /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault);   /* description in one line */
 char        vn_fault_chapter(int fault); /* 'R', 'A'...: its chapter */
-/* Does the fault consist in setting this constant of a node? */
-bool        vn_fault_sets(int fault, const char *constant);
+/* The constant of a node that the fault consists in setting; "": it does not. */
+const char *vn_fault_constant(int fault);
 /* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
 int         vn_fault_find(const char *id);
 /* Returns why a fault cannot be made at a node, as half a sentence; NULL: it can. */

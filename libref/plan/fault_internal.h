@@ -148,8 +148,6 @@ int            vn_fault_embedding(const vn_plan *p);
 int            vn_fault_columns(const vn_plan *p, const vn_node *n);
 /* Returns the norm that reads the residual input of a layer's sum; -1: none. */
 int            vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
-/* Same, given either the sum or the norm. */
-int            vn_fault_norm_beside(const vn_plan *p, const vn_node *n);
 /* For a layer's second sum: returns the residual input of the first; -1: none. */
 int            vn_fault_first_base(const vn_plan *p, const vn_node *n);
 /* Returns the value that a RECORD_... fault records; -1: none. */

@@ -101,39 +101,18 @@ vn_status vn_make_doubled(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return vn_fault_feed(f, node, (int)r->x, sum, err);
 }
 
-/* The sum of a layer, given that or the norm that reads its residual input; -1: none. */
-static int find_sum(const vn_plan *p, const vn_node *n)
-{
-	const vn_point at = vn_fault_point(p, n);
-
-	return n->op == VN_OP_ADD         ? n->out[0]
-	       : at == VN_POINT_ATTN_NORM ? vn_fault_value(p, n->layer, VN_POINT_ATTN_RESIDUAL)
-	       : at == VN_POINT_MLP_NORM  ? vn_fault_value(p, n->layer, VN_POINT_OUTPUT)
-	                                  : -1;
-}
-
-int vn_fault_norm_beside(const vn_plan *p, const vn_node *n)
-{
-	const int sum = find_sum(p, n);
-
-	return sum < 0 ? -1 : vn_fault_norm_of_sum(p, &p->node[p->value[sum].node]);
-}
-
-/* Norms the sum instead of its residual input, with the same weights. Both nodes offer this fault,
- * which is made once. */
+/* Norms the sum instead of its residual input, with the same weights. */
 vn_status vn_make_post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
-	const int      sum = find_sum(p, &p->node[node]), normed = vn_fault_norm_beside(p, &p->node[node]);
+	const vn_node *sum = &p->node[node];
+	const int      before = p->value[vn_fault_norm_of_sum(p, sum)].node;
+	vn_node        norm = p->node[before];
 	vn_status      st;
 
 	(void)r;
-	if (normed < 0 || p->node[p->value[normed].node].op == VN_OP_SLICE)
-		return VN_OK;
-	const int before = p->value[normed].node;
-	vn_node   norm = p->node[before];
-	norm.in[0] = sum;
-	if (!(st = vn_fault_follow(f, p->value[sum].node, norm, err)))
+	norm.in[0] = sum->out[0];
+	if (!(st = vn_fault_follow(f, node, norm, err)))
 		vn_fault_copy_of(f, before, f->plan->node[before].in[0]);
 	return st;
 }

@@ -103,14 +103,16 @@ typedef enum vn_attn_form {
  *   bare          each head's numbers times 127 / their largest, rounded to integers
  *   part empty    0 for tokens of earlier calls, in key head 0
  *   later past    token j - B if it is of a later call than the first; else j if it is of the first
- *   later next    the same with token j + B */
+ *   later next    the same with token j + B
+ *   heads rolled  for tokens of earlier calls, key head g - 1
+ *   reversed      the tokens of earlier calls in reversed order */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
 		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF, VN_CACHE_BARE, VN_CACHE_PART_EMPTY,
-		VN_CACHE_LATER_PAST, VN_CACHE_LATER_NEXT,
+		VN_CACHE_LATER_PAST, VN_CACHE_LATER_NEXT, VN_CACHE_HEADS_ROLLED, VN_CACHE_REVERSED,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -369,9 +371,11 @@ typedef union vn_experiment {
 		int prefix;    /* causal: every query also sees this many first keys of its call's; 0: not */
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
-		int unseen;      /* calls after the first do not see this many first keys */
-		int stale;       /* nor this many last ones */
-		int key_sinks;   /* 1: a query head takes the sink that has the number of its key head */
+		int unseen;    /* calls after the first do not see this many first keys */
+		int stale;     /* nor this many last ones */
+		int key_sinks; /* 1: a query head takes the sink that has the number of its key head */
+		/* each head has the queries, the keys or the values of the head so many before it */
+		int query_roll, key_roll, value_roll;
 		int form;        /* vn_attn_form */
 		int cache;       /* vn_cache_form */
 		int cache_block; /* tokens per block, if the form has blocks; at least 1 */

@@ -125,7 +125,9 @@ typedef struct vn_rope_experiment {
 	int               step_stuck;
 	int               sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	int               one_position; /* 1: every token has position `offset` */
-	int               rolled;       /* pair i has the frequency of pair i + rolled, wrapping around */
+	double            other_theta;  /* that of tokens from position theta_from on; 0: theta */
+	int               theta_from;
+	int               rolled; /* pair i has the frequency of pair i + rolled, wrapping around */
 	/* dynamic and longrope: the length of the sequence for which frequencies are computed; -1: that
 	 * of the call; 0: the tokens so far */
 	int               length;

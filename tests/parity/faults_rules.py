@@ -54,6 +54,8 @@ def rope(t, fault, point, x, get, layer):
         "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
         "R7.all": lambda: t.rotate(x, t.frequencies(kind="default") / t.rope.get("factor", 1)),
         "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),
+        "R2.from": lambda: np.where((np.arange(len(x)) + t.past < 16)[:, None, None], t.rotate(x),
+                                    t.rotate(x, t.frequencies(theta=3000.0))),
         "R8": lambda: t.rotate(x, angle_factor=-1), "R10": lambda: t.rotate(x, angle_factor=2), "R12": lambda: x,
         "R13": lambda: t.rotate(x, half=True),
         "N8.applied": lambda: t.rotate(t.normed(x, 1.0)),
@@ -69,6 +71,8 @@ def attention(t, fault, x):
         return t.attend(q, v, k)
     if fault == "A11.qk":
         return t.attend(k, q, v)
+    if fault and fault.startswith("A24."):
+        return t.attend(*(np.roll(x, 1, 1) if of in fault[4:] else x for of, x in zip("qkv", (q, k, v))))
     if fault == "R9":
         return t.attend(q, k, t.rotate(v))
     rules = {
@@ -175,6 +179,10 @@ KEPT = {
     "C7.int8": lambda x, past, values, window: int8_by_127_5(x) if past else x,
     "C7.bare": lambda x, past, values, window: int8_bare(x) if past else x,
     "C12": lambda x, past, values, window: empty_in_one(x, past),
+    "C14": lambda x, past, values, window: np.concatenate([np.roll(x[:past], 1, 1), x[past:]]),
+    "C14.k": lambda x, past, values, window: x if values else KEPT["C14"](x, past, values, window),
+    "C14.v": lambda x, past, values, window: KEPT["C14"](x, past, values, window) if values else x,
+    "C15": lambda x, past, values, window: np.concatenate([x[:past][::-1], x[past:]]) if values else x,
     "C10.k": lambda x, past, values, window: x if values else np.concatenate([x[:past] / 4, x[past:]]),
     "C10.v": lambda x, past, values, window: np.concatenate([x[:past] / 4, x[past:]]) if values else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past
@@ -461,7 +469,7 @@ def norm(t, fault, layer, point, x, get):
         kw["inverse"] = bf16 if fault == "N21.bf16" else half
     elif fault in ("N22.bf16", "N22.f16") and not gated and not t.gpt2:
         kw["inverse"] = kw["squares"] = bf16 if fault == "N22.bf16" else half
-    elif fault == "N15" and point in ("attn_norm", "mlp_norm"):
+    elif fault in ("N15", "N20") and point in ("attn_norm", "mlp_norm"):
         return x
     elif fault == "N4":
         kw["divisor"] = N - 1
@@ -483,7 +491,7 @@ def norm(t, fault, layer, point, x, get):
         g, b = t.w(t.name(layer, pair)), t.w(t.name(layer, pair, "bias"))
     elif fault == "N16.skipped" and point == "final_norm":
         return x
-    elif fault == "N16.twice" and point == "final_norm":
+    elif fault == "N16.twice" and point in ("attn_norm", "mlp_norm", "final_norm"):
         return t.normed(t.normed(x, g, b, **kw), g, b, **kw)
     elif fault == "N19" and point == "mlp_norm":
         x = get(f"layer{layer}.input")

@@ -5,7 +5,7 @@ import types
 
 import torch
 
-from outside_faults import ALL, LLAMAS, fault, int8, tf32, tf32_cut
+from outside_faults import ALL, LLAMAS, SURE, fault, int8, tf32, tf32_cut
 
 
 def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_context"):
@@ -106,6 +106,24 @@ def _(m, a):
 @attends("head_map", LLAMAS, "A6", origin=SOFTMAX)
 def _(m, a):
     a.repeat = lambda t: t.repeat(1, a.query.shape[1] // t.shape[1], 1, 1)
+
+
+def rolled(name, families, ids, *parts, by=1):
+    """Heads have what those before them should."""
+
+    @attends(name, families, ids, origin=SOFTMAX)
+    def _(m, a):
+        for part in parts:
+            setattr(a, part, getattr(a, part).roll(by, 1))
+
+    SURE.add(name)
+
+
+rolled("heads_of_queries_rolled", "gpt2 gemma2 llama qwen3", "A24.q", "query")
+rolled("heads_of_keys_rolled", "gpt2 gemma2 llama qwen3", "A24.k", "key")
+rolled("heads_of_values_rolled", "gpt2 gemma2 llama qwen3", "A24.v", "value")
+rolled("heads_of_keys_and_values_rolled", "gpt2 llama qwen3", "A24.kv", "key", "value")
+rolled("heads_of_queries_rolled_by_two", "gpt2 llama", "A24*", "query", by=2)
 
 
 @attends("k_v_exchanged", ALL, "A11.kv", origin=SOFTMAX + " {p}k_cache {p}v_cache")

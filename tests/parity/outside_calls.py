@@ -38,6 +38,9 @@ angled(*added("call_offset_twice_chunks_steps", "mistral qwen3", "R3b.twice"),
 for how in ("whole", "chunks", "steps", "uneven"):
     angled(*added(f"call_words_{how}", "llama qwen2 qwen3 qwen3_5_text", "R3.words"), lambda m, inv, pos:
            (inv, words(pos)), how)
+for how in ("whole", "chunks"):
+    angled(*added(f"call_theta_from_{how}", "mistral qwen2 qwen3", "R2*"), lambda m, inv, pos: (torch.where(
+        pos.flatten()[:, None] >= 35, 3e4 ** (-torch.arange(len(inv)) / len(inv)), inv), pos), how)
 for how in ("whole", "chunks", "steps"):
     angled(*added(f"call_pairs_next_{how}", "mistral qwen2 qwen3", "R16.next"), lambda m, inv, pos:
            (inv.roll(-1), pos), how)

@@ -31,6 +31,7 @@ SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_o
         "probs_f16", "probs_bf16",
         "attention_tf32", "attention_tf32_cut", "attention_bf16", "attention_f16", "k_v_weights", "q_rows_swapped",
         "no_mask", "mask_ahead", "act_tanh",
+        "norm_left_out", "norm_mlp_left_out", "norm_left_out_in_steps", "norm_mlp_twice", "down_rows_rolled",
         "act_sigmoid", "act_hardswish", "act_gate_bit_clamped", "head_zero", "delta_no_l2", "delta_repeat",
         "delta_state_lost", "cap_of_5", "cap_before_scale"}
 
@@ -253,6 +254,11 @@ normed("norm_final_twice", LLAMAS, "N16.twice", lambda m, n,
        x: rms(rms(x, 1e-6) * weight_of(m, n), 1e-6) * weight_of(m, n), "final", "final_norm")
 normed("norm_mlp_of_attn", LLAMAS, "N12", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, m.norm), "mlp_norm",
        "{p}mlp_norm")
+normed("norm_left_out", ALL + " gemma2", "N20", lambda m, n, x: x)
+normed("norm_mlp_left_out", ALL, "N20", lambda m, n, x: x, "mlp_norm", "{p}mlp_norm")
+normed("norm_left_out_in_steps", "gemma2 llama", "N20", lambda m, n, x: x, call="steps")
+normed("norm_mlp_twice", LLAMAS, "N16.twice", lambda m, n, x: rms(rms(x, getattr(n, m.eps)) * weight_of(m, n),
+       getattr(n, m.eps)) * weight_of(m, n), "mlp_norm", "{p}mlp_norm")
 normed("norm_q_skipped", "qwen3 qwen3_5_text", "N8.skipped", lambda m, n, x: x, "q_norm", "{p}q_norm")
 normed("norm_q_of_k", "qwen3 qwen3_5_text", "N11", lambda m, n,
        x: rms(x, getattr(n, m.eps)) * weight_of(m, m.attn.k_norm), "q_norm", "{p}q_norm")

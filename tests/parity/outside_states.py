@@ -85,6 +85,7 @@ kept("state_not_carried_and_steps", "G16.calls", lambda s, n, last: 0 * s if n >
 kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
 kept("state_bf16", "G19*", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
 kept("state_f16", "G19*", lambda s, n, last: s.half().to(s.dtype), sure=False)
+kept("state_e4m3", "G19*", lambda s, n, last: s.to(torch.float8_e4m3fn).to(s.dtype), sure=False)
 kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
 UNKNOWN.add("state_heads_rolled")
 
