@@ -15,9 +15,10 @@ enum { VN_CHOICE_WAYS = 8 };
 typedef struct vn_choice_ways {
 	int     node;
 	int64_t rows, k, experts, in_group;
-	double *ids;   /* (VN_CHOICE_WAYS, rows, k) the first ones: as the engine chooses */
-	bool   *is;    /* (VN_CHOICE_WAYS, rows): it is another set than those before it */
-	double *error; /* (rows): mean squared error of a score; set by vn_choice_errors */
+	double *ids;     /* (VN_CHOICE_WAYS, rows, k) the first ones: as the engine chooses */
+	bool   *is;      /* (VN_CHOICE_WAYS, rows): it is another set than those before it */
+	double *error;   /* (rows): mean squared error of a score; set by vn_choice_errors */
+	double *weights; /* (rows, k): the candidate's of its choice, in its order; NULL: not recorded */
 } vn_choice_ways;
 
 void      vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows);
@@ -38,6 +39,6 @@ static inline double *vn_choice_way(const vn_choice_ways *w, int way, int64_t ro
 	return w->ids + at * w->k;
 }
 
-/* Makes an engine that has run the node choose ids (rows, k). */
+/* Makes an engine that has run the node choose ids (rows, k), in the order of the weights. */
 vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
                         vn_error *err);
