@@ -13,8 +13,9 @@
 #define REACH 8.0
 
 /* Way 1 to LOWERED: of the last choices, each alone; then the last one and what takes its place;
- * the whole groups of all chosen ones. */
-enum { LOWERED = VN_CHOICE_WAYS - 3, TWICE, ALL };
+ * the whole groups of all chosen ones; one group, also if none of it is chosen: it may have kept
+ * another out. */
+enum { LOWERED = 5, TWICE, ALL, GROUP };
 
 void vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows)
 {
@@ -119,10 +120,10 @@ static void lower_scores(const vn_choice_ways *w, int way, int64_t row, double *
 {
 	const double *own = vn_choice_way(w, 0, row), *next = vn_choice_way(w, 1, row);
 
-	for (int64_t j = 0; way == ALL && j < w->experts; j++)
-		if (is_beside(w, own, j))
+	for (int64_t j = 0; way >= ALL && j < w->experts; j++)
+		if (way == ALL ? is_beside(w, own, j) : j / w->in_group == way - GROUP)
 			score[j] -= reach_of(w, row, score[j], recorded);
-	for (int64_t i = 0; way != ALL && i < w->k; i++) {
+	for (int64_t i = 0; way < ALL && i < w->k; i++) {
 		const bool twice = way == TWICE && !has_id(own, w->k, next[i]);
 		if (i == w->k - (way == TWICE ? 1 : way))
 			score[(int64_t)own[i]] -= reach_of(w, row, score[(int64_t)own[i]], recorded);
@@ -152,7 +153,8 @@ vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_
 
 	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
 	mark_new(w, 0);
-	for (int way = 1; !st && way < VN_CHOICE_WAYS; way++) {
+	const int ways = node->c.top_k.groups ? VN_CHOICE_WAYS : GROUP;
+	for (int way = 1; !st && way < ways; way++) {
 		memcpy(now, was, (size_t)all * sizeof *now);
 		for (int64_t row = 0; row < w->rows; row++)
 			lower_scores(w, way, row, now + row * E, recorded);

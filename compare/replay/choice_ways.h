@@ -3,13 +3,14 @@
  * Where the scores of two experts are equal within rounding, engines choose differently, and one
  * other expert is an error of a thousand roundings. The sets are those that the operation chooses
  * if the score of one chosen expert is lowered by what rounding may change: of each of the last
- * few, of the last and then of the one that takes its place; or those of the chosen ones' groups.
+ * few, of the last and then of the one that takes its place; those of the chosen ones' groups; or
+ * those of one group, of the first eight.
  */
 #pragma once
 
 #include "compare/replay/replay_state.h"
 
-enum { VN_CHOICE_WAYS = 8 };
+enum { VN_CHOICE_WAYS = 16 };
 
 /* Of a choice, for so many tokens. Zeroed before its first use. */
 typedef struct vn_choice_ways {

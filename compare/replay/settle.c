@@ -14,11 +14,13 @@
 /* TRIALS: passes of B at most. A row may be behind another choice from WRONG floors on; BETTER: of
  * its error is left, at most, where a choice is changed, since others may still be wrong. RESTARTS:
  * of rows that stay wrong. STALLED: rounds that may leave more than LESS of what is wrong: a fault
- * leaves nearly all. */
+ * leaves nearly all. FAR: times as wrong as a row may be by chance. APART, FEW: a candidate's rows may
+ * stand apart so many times as often as a draw's, and so many more. */
 enum { TRIALS = 24, RESTARTS = 2, STALLED = 2, APART = 2, FEW = 2 };
 #define WRONG  3.0
 #define BETTER 0.97
 #define LESS   0.9
+#define FAR    4.0
 
 void vn_settle_close(vn_replay *r)
 {
@@ -240,7 +242,8 @@ static bool is_undecided(const vn_settled_choice *c, int64_t t)
 }
 
 /* The rows of a result: with a number, wrong ones, and whether rounding decides several choices of
- * the first wrong one, so that not every combination of them was tried. */
+ * the first one that is far off (else of the first wrong one), so that not every combination of
+ * them was tried. */
 typedef struct end_rows {
 	int64_t seen, wrong;
 	bool    several;
@@ -251,12 +254,14 @@ static end_rows count_rows(const vn_settled *s, int end)
 	end_rows n = { 0 };
 	int64_t  first = -1;
 	int      several = 0;
+	bool     far = false;
 
 	for (int64_t t = 0; t < s->tokens; t++) {
-		const bool is = is_wrong(s, end, t);
+		const bool is = is_wrong(s, end, t), more = s->error[end * s->tokens + t] > FAR * least_wrong(s, end, t);
 		n.seen += s->error[end * s->tokens + t] >= 0;
 		n.wrong += is;
-		first = is && first < 0 ? t : first;
+		first = is && (first < 0 || (more && !far)) ? t : first;
+		far = far || more;
 	}
 	for (int i = 0; first >= 0 && i < s->n; i++)
 		several += s->of[i].behind[end] && is_undecided(&s->of[i], first);
