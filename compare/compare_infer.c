@@ -40,7 +40,7 @@
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
  * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
- * ENOUGH operations; NEARER_ALONE: by one of two formats (2 if both round alike). NEARER_PRODUCTS:
+ * ENOUGH rows; NEARER_ALONE: by one of two formats (2 if both round alike). NEARER_PRODUCTS:
  * by that of products, so that the last state was not stored in it.
  * AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large. LEAST_ERROR: of
  * a run in 16 bits, in floors; one that rounded its last state alone has at most 0.06.
@@ -189,10 +189,17 @@ static bool all_wrong(const vn_checkpoints *all, const vn_role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
-/* Leaves the calls that read an earlier one's cache in the list, and returns how many. */
+/* Leaves the calls that read an earlier one's cache in the list, and returns how many; if there is
+ * one call alone, it is left. */
 static int list_later(vn_recording *cand, const vn_checkpoints *all, vn_role_part *of)
 {
 	int n = 0;
+
+	if (all->n && all->of[0].step == all->of[all->n - 1].step) {
+		for (int i = 0; i < all->n; i++)
+			n += of[i] != VN_PART_NONE;
+		return n;
+	}
 
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
@@ -203,14 +210,18 @@ static int list_later(vn_recording *cand, const vn_checkpoints *all, vn_role_par
 	return n;
 }
 
-/* Is half of n listed calls off by more than a floor? */
-static bool are_slight(const vn_checkpoints *all, const vn_role_part *of, int n)
+/* Is half of n listed operations off by more than a floor, and have they enough rows? */
+static bool are_slight(vn_recording *cand, const vn_checkpoints *all, const vn_role_part *of, int n)
 {
-	int off = 0;
+	int64_t rows = 0;
+	int     off = 0;
 
-	for (int i = 0; i < all->n; i++)
+	for (int i = 0; i < all->n; i++) {
+		const vn_step *step = of[i] ? vn_recording_step(cand, all->of[i].step) : NULL;
+		rows += step ? step->rows : 0;
 		off += of[i] && vn_local_ratio(&all->of[i].replay) > 1;
-	return n >= ENOUGH && 2 * off >= n;
+	}
+	return rows >= ENOUGH && 2 * off >= n;
 }
 
 static bool is_some_wrong(const vn_checkpoints *all, const vn_role_part *of)
@@ -304,7 +315,7 @@ static int possible(policy_search *s, idea i, double *alike)
 	if (all_wrong(s->is, s->of, later))
 		return later;
 	*alike = log(SLIGHTLY_ALIKE);
-	return narrow && s->policy.storage != VN_F32 && some && are_slight(s->is, s->of, later) ? later : 0;
+	return narrow && s->policy.storage != VN_F32 && some && are_slight(cand, s->is, s->of, later) ? later : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)

@@ -158,7 +158,7 @@ static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_ch
 	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
 	const bool            whole = !k->steps && p->m.worst_nmse_channel < 0; /* few rows have no channels */
 
-	if (info->worst == VN_WORST_CHANNEL && (k->metric != VN_M_WORST_CHANNEL_NMSE || !whole))
+	if (info->worst == VN_WORST_CHANNEL && !whole)
 		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? channel_of_pool(j, p) : p->replay.channel) <= 1;
 	if (info->kind == VN_KIND_NORM)
 		return fabs(x - 1) <= error + nmse / 2;

@@ -13,8 +13,9 @@
 #define REACH 8.0
 
 /* Way 1 to LOWERED: of the last choices, each alone; then the last one and what takes its place;
- * the whole groups of all chosen ones. */
-enum { LOWERED = VN_CHOICE_WAYS - 3, TWICE, ALL };
+ * the whole groups of all chosen ones; one group, also if none of it is chosen: it may have kept
+ * another out. */
+enum { LOWERED = 5, TWICE, ALL, GROUP };
 
 void vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows)
 {
@@ -29,7 +30,7 @@ void vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64
 
 void vn_choice_ways_finish(vn_choice_ways *w)
 {
-	VN_FREE(w->ids, w->is, w->error);
+	VN_FREE(w->ids, w->is, w->error, w->weights);
 }
 
 static vn_status read_numbers(const vn_replay_engine *e, const vn_plan *plan, int value, int64_t n, double *x,
@@ -119,10 +120,10 @@ static void lower_scores(const vn_choice_ways *w, int way, int64_t row, double *
 {
 	const double *own = vn_choice_way(w, 0, row), *next = vn_choice_way(w, 1, row);
 
-	for (int64_t j = 0; way == ALL && j < w->experts; j++)
-		if (is_beside(w, own, j))
+	for (int64_t j = 0; way >= ALL && j < w->experts; j++)
+		if (way == ALL ? is_beside(w, own, j) : j / w->in_group == way - GROUP)
 			score[j] -= reach_of(w, row, score[j], recorded);
-	for (int64_t i = 0; way != ALL && i < w->k; i++) {
+	for (int64_t i = 0; way < ALL && i < w->k; i++) {
 		const bool twice = way == TWICE && !has_id(own, w->k, next[i]);
 		if (i == w->k - (way == TWICE ? 1 : way))
 			score[(int64_t)own[i]] -= reach_of(w, row, score[(int64_t)own[i]], recorded);
@@ -152,7 +153,8 @@ vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_
 
 	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
 	mark_new(w, 0);
-	for (int way = 1; !st && way < VN_CHOICE_WAYS; way++) {
+	const int ways = node->c.top_k.groups ? VN_CHOICE_WAYS : GROUP;
+	for (int way = 1; !st && way < ways; way++) {
 		memcpy(now, was, (size_t)all * sizeof *now);
 		for (int64_t row = 0; row < w->rows; row++)
 			lower_scores(w, way, row, now + row * E, recorded);
@@ -165,8 +167,45 @@ vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_
 	return st ? st : vn_choice_put(w, plan, w->ids, e, err);
 }
 
+/* How many of the numbers x (n) are before x[i] if the largest is first. */
+static int64_t rank_of(const double *x, int64_t n, int64_t i)
+{
+	int64_t rank = 0;
+
+	for (int64_t j = 0; j < n; j++)
+		rank += x[j] > x[i] || (x[j] == x[i] && j < i);
+	return rank;
+}
+
+/* Puts ids (k) into the order of the weights (k), which grow with the scores (E). */
+static void order_ids(const double *ids, const double *score, const double *weight, int64_t k, double *ordered)
+{
+	VN_FREED double *own = vn_alloc((size_t)k, sizeof *own);
+
+	memcpy(ordered, ids, (size_t)k * sizeof *ids);
+	for (int64_t i = 0; i < k; i++)
+		own[i] = score[(int64_t)ids[i]];
+	for (int64_t i = 0; i < k; i++)
+		for (int64_t j = 0; j < k; j++)
+			if (rank_of(own, k, j) == rank_of(weight, k, i))
+				ordered[i] = ids[j];
+}
+
 vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
                         vn_error *err)
 {
-	return write_numbers(e, plan, plan->node[w->node].out[0], w->rows * w->k, ids, err);
+	const int        out = plan->node[w->node].out[0];
+	const int64_t    n = w->rows * w->k, E = w->experts;
+	VN_FREED double *score = NULL, *ordered = NULL;
+	vn_status        st;
+
+	if (!w->weights)
+		return write_numbers(e, plan, out, n, ids, err);
+	score = vn_alloc((size_t)(w->rows * E), sizeof *score);
+	ordered = vn_alloc((size_t)n, sizeof *ordered);
+	if ((st = read_numbers(e, plan, plan->node[w->node].in[0], w->rows * E, score, err)))
+		return st;
+	for (int64_t t = 0; t < w->rows; t++)
+		order_ids(ids + t * w->k, score + t * E, w->weights + t * w->k, w->k, ordered + t * w->k);
+	return write_numbers(e, plan, out, n, ordered, err);
 }

@@ -3,21 +3,23 @@
  * Where the scores of two experts are equal within rounding, engines choose differently, and one
  * other expert is an error of a thousand roundings. The sets are those that the operation chooses
  * if the score of one chosen expert is lowered by what rounding may change: of each of the last
- * few, of the last and then of the one that takes its place; or those of the chosen ones' groups.
+ * few, of the last and then of the one that takes its place; those of the chosen ones' groups; or
+ * those of one group, of the first eight.
  */
 #pragma once
 
 #include "compare/replay/replay_state.h"
 
-enum { VN_CHOICE_WAYS = 8 };
+enum { VN_CHOICE_WAYS = 16 };
 
 /* Of a choice, for so many tokens. Zeroed before its first use. */
 typedef struct vn_choice_ways {
 	int     node;
 	int64_t rows, k, experts, in_group;
-	double *ids;   /* (VN_CHOICE_WAYS, rows, k) the first ones: as the engine chooses */
-	bool   *is;    /* (VN_CHOICE_WAYS, rows): it is another set than those before it */
-	double *error; /* (rows): mean squared error of a score; set by vn_choice_errors */
+	double *ids;     /* (VN_CHOICE_WAYS, rows, k) the first ones: as the engine chooses */
+	bool   *is;      /* (VN_CHOICE_WAYS, rows): it is another set than those before it */
+	double *error;   /* (rows): mean squared error of a score; set by vn_choice_errors */
+	double *weights; /* (rows, k): the candidate's of its choice, in its order; NULL: not recorded */
 } vn_choice_ways;
 
 void      vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows);
@@ -38,6 +40,6 @@ static inline double *vn_choice_way(const vn_choice_ways *w, int way, int64_t ro
 	return w->ids + at * w->k;
 }
 
-/* Makes an engine that has run the node choose ids (rows, k). */
+/* Makes an engine that has run the node choose ids (rows, k), in the order of the weights. */
 vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
                         vn_error *err);

@@ -14,16 +14,20 @@
 /* TRIALS: passes of B at most. A row may be behind another choice from WRONG floors on; BETTER: of
  * its error is left, at most, where a choice is changed, since others may still be wrong. RESTARTS:
  * of rows that stay wrong. STALLED: rounds that may leave more than LESS of what is wrong: a fault
- * leaves nearly all. */
-enum { TRIALS = 24, RESTARTS = 2, STALLED = 2 };
+ * leaves nearly all. FAR: times as wrong as a row may be by chance. APART, FEW: a candidate's rows may
+ * stand apart so many times as often as a draw's, and so many more. */
+enum { TRIALS = 24, RESTARTS = 2, STALLED = 2, APART = 2, FEW = 2 };
 #define WRONG  3.0
 #define BETTER 0.97
 #define LESS   0.9
+#define FAR    4.0
 
 void vn_settle_close(vn_replay *r)
 {
-	if (r->settled)
+	if (r->settled) {
 		vn_settled_drop(r->settled);
+		free(r->settled->rows);
+	}
 	free(r->settled);
 	r->settled = NULL;
 }
@@ -237,21 +241,122 @@ static bool is_undecided(const vn_settled_choice *c, int64_t t)
 	return other;
 }
 
-/* May wrong rows of a result be behind choices of which not every combination was tried? */
-static bool is_unsettled(const vn_settled *s, int end)
+/* The rows of a result: with a number, wrong ones, and whether rounding decides several choices of
+ * the first one that is far off (else of the first wrong one), so that not every combination of
+ * them was tried. */
+typedef struct end_rows {
+	int64_t seen, wrong;
+	bool    several;
+} end_rows;
+
+static end_rows count_rows(const vn_settled *s, int end)
 {
-	int64_t seen = 0, wrong = 0, first = -1;
-	int     several = 0;
+	end_rows n = { 0 };
+	int64_t  first = -1;
+	int      several = 0;
+	bool     far = false;
 
 	for (int64_t t = 0; t < s->tokens; t++) {
-		const bool is = is_wrong(s, end, t);
-		seen += s->error[end * s->tokens + t] >= 0;
-		wrong += is;
-		first = is && first < 0 ? t : first;
+		const bool is = is_wrong(s, end, t), more = s->error[end * s->tokens + t] > FAR * least_wrong(s, end, t);
+		n.seen += s->error[end * s->tokens + t] >= 0;
+		n.wrong += is;
+		first = is && (first < 0 || (more && !far)) ? t : first;
+		far = far || more;
 	}
 	for (int i = 0; first >= 0 && i < s->n; i++)
 		several += s->of[i].behind[end] && is_undecided(&s->of[i], first);
-	return several > 1 && (seen == 1 || 2 * wrong <= seen);
+	n.several = several > 1;
+	return n;
+}
+
+/* May wrong rows of a result be behind choices of which not every combination was tried? A row
+ * alone says little: those of earlier steps count, too. */
+static bool is_unsettled(const vn_settled *s, int end)
+{
+	const vn_settled_rows *all = s->of_end[end];
+	const end_rows         n = count_rows(s, end);
+
+	return n.several && (n.seen == 1 ? 2 * all->wrong <= all->seen + FEW : 2 * n.wrong <= n.seen);
+}
+
+/* ---- choices that every draw makes for itself ------------------------------------------------ */
+
+/* Returns in how many rows of an end a draw errs by far more than all others do; draw -1: the
+ * candidate. */
+static int64_t count_apart(const vn_settled *s, int draws, int end, int draw)
+{
+	int64_t n = 0;
+
+	for (int64_t t = end * s->tokens; t < (end + 1) * s->tokens; t++) {
+		double most = s->least[end];
+		for (int i = 0; i < draws; i++)
+			most = i == draw ? most : fmax(most, s->drawn[i * s->ends * s->tokens + t]);
+		n += (draw < 0 ? s->other[t] : s->drawn[draw * s->ends * s->tokens + t]) > WRONG * most;
+	}
+	return n;
+}
+
+/* Is the candidate one more draw? Then its rows stand apart about as often as a draw's do. */
+static bool is_like_draws(const vn_settled *s, int draws, int end)
+{
+	vn_settled_rows *all = s->of_end[end];
+	int64_t          most = 0;
+
+	all->apart += count_apart(s, draws, end, -1);
+	for (int i = 0; i < draws; i++) {
+		all->drawn[i] += count_apart(s, draws, end, i);
+		most = all->drawn[i] > most ? all->drawn[i] : most;
+	}
+	return all->apart <= APART * most + FEW;
+}
+
+/* Frees the choices behind each end that `is` marks. */
+static void mark_free(vn_settled *s, const bool *is, const bool *refused)
+{
+	for (int i = 0; i < s->n; i++) {
+		s->of[i].free = false;
+		for (int e = 0; e < s->ends; e++)
+			s->of[i].free = s->of[i].free || (s->of[i].behind[e] && is[e]);
+		for (int e = 0; e < s->ends; e++)
+			s->of[i].free = s->of[i].free && !(s->of[i].behind[e] && refused[e]);
+	}
+}
+
+/* Rounding decides so many choices of most rows that the search did not find those of the
+ * candidate? If it is like a draw that chooses for itself, it is judged as one. */
+static vn_status free_choices(vn_replay *r, vn_settled *s, const int32_t *ids, vn_error *err)
+{
+	VN_FREED bool *is = vn_alloc_zero((size_t)s->ends, sizeof *is),
+				  *refused = vn_alloc_zero((size_t)s->ends, sizeof *refused);
+	VN_FREED unsigned char *by = vn_alloc((size_t)(s->n * s->tokens), 1);
+	vn_status               st;
+	bool                    any = false;
+
+	for (int e = 0; e < s->ends; e++) {
+		const end_rows n = count_rows(s, e);
+		s->of_end[e]->seen += n.seen;
+		s->of_end[e]->wrong += n.wrong;
+		is[e] = n.several && !is_unsettled(s, e);
+		any = any || is[e];
+	}
+	if (!any)
+		return VN_OK;
+	keep_ways(s, by, false);
+	mark_free(s, is, refused);
+	for (int i = 0; i < s->n; i++)
+		if (s->of[i].free)
+			memset(s->of[i].by, 0, (size_t)s->tokens);
+	if ((st = vn_settled_free(r, s, s->other, ids, err)))
+		return st;
+	for (int e = 0; e < s->ends; e++)
+		refused[e] = is[e] && !is_like_draws(s, vn_draws_count(r), e);
+	mark_free(s, is, refused);
+	for (int i = 0; i < s->n; i++) {
+		if (!s->of[i].free)
+			memcpy(s->of[i].by, by + i * s->tokens, (size_t)s->tokens);
+		r->loose = r->loose || s->of[i].free;
+	}
+	return vn_settled_pass(r, s, s->error, true, ids, err);
 }
 
 static void mark_loose(vn_replay *r)
@@ -282,8 +387,9 @@ vn_status vn_settle_step(vn_replay *r, const int32_t *ids, vn_error *err)
 	if (!r->settled)
 		r->settled = vn_alloc_zero(1, sizeof *r->settled);
 	vn_settled_drop(r->settled);
-	vn_settled_list(r, r->settled);
-	const vn_status st = r->settled->n ? find_ways(r, r->settled, ids, err) : VN_OK;
+	vn_status st = vn_settled_list(r, r->settled, err);
+	st = !st && r->settled->n ? find_ways(r, r->settled, ids, err) : st;
+	st = st || !r->settled->n ? st : free_choices(r, r->settled, ids, err);
 	if (!st)
 		mark_loose(r);
 	return st;
@@ -321,7 +427,7 @@ vn_status vn_settle_node(const vn_replay *r, int k, vn_error *err)
 	VN_FREED double *ids = vn_alloc((size_t)(c->ways.rows * c->ways.k), sizeof *ids);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = vn_choice_put(&c->ways, r->plan, c->ids, &r->e[i], err);
-	for (int i = 0; !st && i < vn_draws_count(r); i++) {
+	for (int i = 0; !st && !c->free && i < vn_draws_count(r); i++) {
 		choose_otherwise(c, i, ids);
 		st = vn_choice_put(&c->ways, r->plan, ids, vn_draws_engine(r, i), err);
 	}

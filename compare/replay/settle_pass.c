@@ -16,8 +16,8 @@ void vn_settled_drop(vn_settled *s)
 		vn_choice_ways_finish(&s->of[i].ways);
 		VN_FREE(s->of[i].behind, s->of[i].by, s->of[i].ids, s->of[i].loose);
 	}
-	VN_FREE(s->of, s->end, s->error, s->floor, s->other, s->least);
-	*s = (vn_settled) { 0 };
+	VN_FREE(s->of, s->end, s->of_end, s->error, s->floor, s->other, s->least, s->drawn);
+	*s = (vn_settled) { .rows = s->rows };
 }
 
 /* ---- what is behind a choice ----------------------------------------------------------------- */
@@ -66,7 +66,31 @@ static bool find_behind(const vn_replay *r, const vn_settled *s, vn_settled_choi
 	return c->first >= 0;
 }
 
-static void add_choice(const vn_replay *r, vn_settled *s, int node, bool *reached)
+/* Reads the weights of a choice, of which only they were recorded: its order is theirs. */
+static vn_status read_weights(const vn_replay *r, vn_choice_ways *w, vn_error *err)
+{
+	const int      ids = vn_plan_root(r->plan, r->plan->node[w->node].out[0]);
+	unsigned char *own = NULL;
+	vn_tensor      t;
+	vn_status      st = VN_OK;
+
+	for (int k = w->node + 1; !st && !w->weights && k < r->plan->n_nodes; k++) {
+		const vn_node       *n = &r->plan->node[k];
+		const int            value = vn_plan_root(r->plan, n->out[0]);
+		const vn_checkpoint *p = r->point[value];
+		if (n->op != VN_OP_ROUTE || vn_plan_root(r->plan, n->in[VN_ROUTE_IDS]) != ids || !p || !is_taken(r, value))
+			continue;
+		if ((st = vn_replay_candidate(r->o, p, p->replay.columns, &t, &own, err)))
+			break;
+		w->weights = vn_alloc((size_t)(w->rows * w->k), sizeof *w->weights);
+		vn_tensor_numbers(&t, 0, w->rows * w->k, w->weights);
+		free(own);
+		vn_recording_release(r->o->cand, p->cand);
+	}
+	return st;
+}
+
+static vn_status add_choice(const vn_replay *r, vn_settled *s, int node, bool *reached, vn_error *err)
 {
 	const vn_node       *n = &r->plan->node[node];
 	const vn_checkpoint *scores = r->point[vn_plan_root(r->plan, n->in[0])];
@@ -74,11 +98,11 @@ static void add_choice(const vn_replay *r, vn_settled *s, int node, bool *reache
 	const size_t         T = (size_t)s->tokens;
 
 	if (n->op != VN_OP_TOP_K || r->point[vn_plan_root(r->plan, n->out[0])])
-		return;
+		return VN_OK;
 	*c = (vn_settled_choice) { .ways.node = node, .behind = vn_alloc_zero((size_t)s->ends, sizeof *c->behind) };
 	if (!find_behind(r, s, c, reached)) {
 		free(c->behind);
-		return;
+		return VN_OK;
 	}
 	c->recorded = scores ? vn_recording_entry(r->o->cand, scores->cand)->dtype : VN_N_DTYPES;
 	vn_choice_ways_init(&c->ways, r->plan, node, s->tokens);
@@ -86,32 +110,41 @@ static void add_choice(const vn_replay *r, vn_settled *s, int node, bool *reache
 	c->loose = vn_alloc_zero(T, sizeof *c->loose);
 	c->ids = vn_alloc(T * (size_t)c->ways.k, sizeof *c->ids);
 	s->n++;
+	return read_weights(r, &c->ways, err);
 }
 
-void vn_settled_list(const vn_replay *r, vn_settled *s)
+vn_status vn_settled_list(const vn_replay *r, vn_settled *s, vn_error *err)
 {
 	VN_FREED bool *reached = vn_alloc((size_t)r->plan->n_values, sizeof *reached);
+	vn_status      st = VN_OK;
 
 	s->tokens = r->step->tokens;
 	s->end = vn_alloc((size_t)r->plan->n_values, sizeof *s->end);
+	s->rows = s->rows ? s->rows : vn_alloc_zero((size_t)r->plan->n_values, sizeof *s->rows);
 	for (int v = 0; v < r->plan->n_values; v++)
 		s->end[v] = is_end(r, v) ? s->ends++ : -1;
+	s->of_end = vn_alloc((size_t)s->ends, sizeof(vn_settled_rows *));
+	for (int v = 0; v < r->plan->n_values; v++)
+		if (s->end[v] >= 0)
+			s->of_end[s->end[v]] = &s->rows[v];
 	s->of = vn_alloc_zero((size_t)r->plan->n_nodes, sizeof *s->of);
-	for (int k = 0; s->ends && k < r->plan->n_nodes; k++)
-		add_choice(r, s, k, reached);
+	for (int k = 0; !st && s->ends && k < r->plan->n_nodes; k++)
+		st = add_choice(r, s, k, reached, err);
 	s->least = vn_alloc_zero((size_t)s->ends, sizeof *s->least);
 	double **const errors[] = { &s->error, &s->floor, &s->other };
 	for (int i = 0; i < 3; i++)
 		*errors[i] = vn_alloc((size_t)(s->ends * s->tokens), sizeof **errors[i]);
+	return st;
 }
 
 /* ---- a pass ---------------------------------------------------------------------------------- */
 
 /* Some engines that run the step: B and perhaps draws. */
 typedef struct pass {
-	vn_replay_engine *e[1 + DRAWS];
+	vn_replay_engine *e[1 + VN_DRAWS_MOST];
 	int               n;
 	double           *error; /* (ends, tokens): to fill */
+	double           *drawn; /* (n - 1, ends, tokens): likewise; NULL: the floor, by their mean */
 } pass;
 
 static void set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *x, double share, double *of_tokens)
@@ -155,7 +188,8 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 		for (int i = 1; !st && end >= 0 && i < p->n; i++) {
 			const vn_node_output *x = vn_replay_made(p->e[i], made->value);
 			if (x && vn_shape_equal(&x->t.shape, &made->t.shape))
-				set_errors(r, &made->t, &x->t, 1.0 / DRAWS, s->floor + end);
+				set_errors(r, &made->t, &x->t, p->drawn ? 1 : 1.0 / DRAWS,
+				           end + (p->drawn ? p->drawn + (i - 1) * s->ends * s->tokens : s->floor));
 		}
 		if (!st && !vn_replay_no_place(r->plan, made->value))
 			st = vn_replay_give(r, made->value, at, p->e, p->n, err);
@@ -165,12 +199,13 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 
 static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, vn_error *err)
 {
-	vn_status st = p->n > 1 ? vn_choice_errors(&c->ways, r->plan, p->e[0], p->e + 1, p->n - 1, err) : VN_OK;
+	const int others = c->free ? 1 : p->n; /* of those that do as B does */
+	vn_status st = others > 1 ? vn_choice_errors(&c->ways, r->plan, p->e[0], p->e + 1, p->n - 1, err) : VN_OK;
 
 	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], c->recorded, err);
 	for (int64_t t = 0; !st && t < c->ways.rows; t++)
 		memcpy(c->ids + t * c->ways.k, vn_choice_way(&c->ways, c->by[t], t), (size_t)c->ways.k * sizeof *c->ids);
-	for (int i = 0; !st && i < p->n; i++)
+	for (int i = 0; !st && i < others; i++)
 		st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);
 	return st;
 }
@@ -206,25 +241,43 @@ static void set_least(const vn_settled *s)
 	}
 }
 
-vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floors, const int32_t *ids, vn_error *err)
+static vn_status run_pass(vn_replay *r, vn_settled *s, pass *p, const int32_t *ids, vn_error *err)
 {
 	const size_t values = (size_t)r->plan->n_values, all = (size_t)(s->ends * s->tokens);
-	pass         p = { .e = { &r->e[VN_REPLAY_FINE] }, .n = 1, .error = error };
 	vn_status    st = VN_OK;
+
+	for (size_t i = 0; i < all; i++)
+		p->error[i] = -1;
+	for (int i = 0; !st && i < p->n; i++)
+		st = vn_replay_engine_begin(p->e[i], r->step, ids, r->want, err);
+	st = st ? st : run_nodes(r, s, p, err);
+	for (int i = 0; i < p->n; i++)
+		vn_ref_ops.end(p->e[i]->ref, false, NULL);
+	memset(r->trace.kept + (size_t)r->at * values, VN_KEPT_NOTHING, values);
+	return st;
+}
+
+vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floors, const int32_t *ids, vn_error *err)
+{
+	pass p = { .e = { &r->e[VN_REPLAY_FINE] }, .n = 1, .error = error };
 
 	for (int i = 0; floors && i < DRAWS && 2 * i < vn_draws_count(r); i++)
 		p.e[p.n++] = vn_draws_engine(r, 2 * i); /* the odd ones may have chosen otherwise before */
-	for (size_t i = 0; i < all; i++) {
-		error[i] = -1;
-		s->floor[i] = floors ? 0 : s->floor[i];
-	}
-	for (int i = 0; !st && i < p.n; i++)
-		st = vn_replay_engine_begin(p.e[i], r->step, ids, r->want, err);
-	st = st ? st : run_nodes(r, s, &p, err);
-	for (int i = 0; i < p.n; i++)
-		vn_ref_ops.end(p.e[i]->ref, false, NULL);
-	memset(r->trace.kept + (size_t)r->at * values, VN_KEPT_NOTHING, values);
+	if (floors)
+		memset(s->floor, 0, (size_t)(s->ends * s->tokens) * sizeof *s->floor);
+	const vn_status st = run_pass(r, s, &p, ids, err);
 	if (floors)
 		set_least(s);
 	return st;
+}
+
+vn_status vn_settled_free(vn_replay *r, vn_settled *s, double *error, const int32_t *ids, vn_error *err)
+{
+	pass p = { .e = { &r->e[VN_REPLAY_FINE] }, .n = 1, .error = error };
+
+	free(s->drawn);
+	p.drawn = s->drawn = vn_alloc_zero((size_t)(VN_DRAWS_MOST * s->ends * s->tokens), sizeof *s->drawn);
+	for (int i = 0; i < vn_draws_count(r); i++)
+		p.e[p.n++] = vn_draws_engine(r, i);
+	return run_pass(r, s, &p, ids, err);
 }

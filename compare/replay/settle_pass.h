@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compare/replay/choice_ways.h"
+#include "compare/replay/draws.h"
 
 /* A choice that was not recorded, and that results of its step depend on. */
 typedef struct vn_settled_choice {
@@ -14,7 +15,14 @@ typedef struct vn_settled_choice {
 	unsigned char *by;       /* (tokens): the way that is taken */
 	double        *ids;      /* (tokens, k): as B chose in the last pass */
 	bool          *loose;    /* (tokens) */
+	bool           free;     /* every draw chooses for itself, and B does */
 } vn_settled_choice;
+
+/* Of all steps so far, the rows of a value. */
+typedef struct vn_settled_rows {
+	int64_t seen, wrong;
+	int64_t apart, drawn[VN_DRAWS_MOST]; /* that stand apart, of the candidate and of each draw */
+} vn_settled_rows;
 
 struct vn_settled {
 	vn_settled_choice *of;
@@ -23,17 +31,23 @@ struct vn_settled {
 	 * of a token that was not recorded. */
 	int               *end; /* (values): which of them; -1 */
 	int                ends;
+	vn_settled_rows   *rows;   /* (values): kept from step to step */
+	vn_settled_rows  **of_end; /* (ends) */
 	int64_t            tokens;
 	double            *error, *floor, *other; /* (ends, tokens): of B; the mean of the draws; of B in a trial */
 	double            *least;                 /* (ends): the least floor of a row */
+	double            *drawn;                 /* (VN_DRAWS_MOST, ends, tokens): of vn_settled_free */
 };
 
 /* Fills s with what a step (r->at) chooses and does not record. s is empty. */
-void      vn_settled_list(const vn_replay *r, vn_settled *s);
+vn_status vn_settled_list(const vn_replay *r, vn_settled *s, vn_error *err);
 void      vn_settled_drop(vn_settled *s);
 /* Runs the step with the ways that are taken, and fills error (ends, tokens). floors: also measures
  * those of rows, and what rounding may change. ids: of the whole recording. */
 vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floors, const int32_t *ids, vn_error *err);
+
+/* Runs it in all draws, where choices are free, and fills error and s->drawn. */
+vn_status vn_settled_free(vn_replay *r, vn_settled *s, double *error, const int32_t *ids, vn_error *err);
 
 /* Does the choice have this way for a token? */
 static inline bool vn_settled_has(const vn_settled_choice *c, int way, int64_t t)
