@@ -170,6 +170,38 @@ def what_cannot_be_recorded_is_refused(folder):
     assert not os.path.exists(folder + "/r.h5")
 
 
+class Compiled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.f = torch.compile(lambda x: x * 2, backend="eager")
+
+    def forward(self, x):
+        return self.b(self.f(self.a(x)))
+
+
+@test
+def compiled_code_inside_a_model_is_not_followed(folder):
+    """flex attention is one operation, compiled once, with the same bits; other such functions are refused."""
+    from transformers.integrations import flex_attention as flex
+    with refused("attention: model.set_attn_implementation('sdpa')"):
+        recorded(Compiled(), folder + "/c.h5", torch.randn(3, 8), functions="all")
+    m, inputs = MODELS["gemma3"]()
+    m.set_attn_implementation("flex_attention")
+    own = flex.WrappedFlexAttention
+    own._is_flex_compiled, own.training = True, False
+    own._compiled_flex_attention = staticmethod(torch.compile(flex.flex_attention, backend="eager"))
+    x = inputs(0)["input_ids"]
+    with torch.no_grad():
+        plain = m(x).logits
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        found = recorded(m, folder + "/f.h5", x, functions="all")
+    assert torch.equal(plain, found.logits)
+    names = vernier_parity.open(folder + "/f.h5").names()
+    assert [n for n in names if "attn_context" in n] == ["layer0.attn_context", "layer1.attn_context"], names
+    assert not [n for n in names if "__eq__" in n], names
+
+
 @test
 def a_list_read_of_a_tensor_does_not_move_the_places_of_tensors(folder):
     """What changes a node's inputs finds them by their places among the tensors of its call."""

@@ -674,6 +674,23 @@ def a_name_that_stands_for_another_tensor_accuses_nobody_behind(folder):
 
 
 @test
+def float64_has_the_floor_of_what_is_computed_in_float32(folder):
+    """transformers' eager attention has a softmax in float32, in any format, and its norms are so too; products are
+    not."""
+    for place, by, due in (("", 0, []), ("model.layers.1.self_attn.o_proj", 1e-4, ["model.layers.1.self_attn.o_proj"]),
+                           ("model.layers.1.mlp.up_proj", 1e-12, ["model.layers.1.mlp.up_proj"])):
+        right, inputs = MODELS["llama"]()
+        m = converted(copy.deepcopy(right), torch.float64)
+        m.set_attn_implementation("sdpa")
+        if place:
+            m.get_submodule(place).weight.data.mul_(1 + by)
+        recorded(m, folder + "/c.h5", inputs(0)["input_ids"], force=True)
+        vernier_parity.replay(right, folder + "/c.h5", folder + "/r.h5", force=True)
+        wrong = [q["name"] for q in any_judge.judge(folder + "/c.h5", folder + "/r.h5") if q["wrong"]]
+        assert wrong == due, (place, wrong)
+
+
+@test
 def a_recurrent_leaf_may_round_each_operation(folder):
     """Kernels for all steps at once round less than those for one operation: each may be the candidate's."""
     right, highest = shaken(torch.nn.Sequential(torch.nn.LSTM(32, 40, 2, batch_first=True))), 0

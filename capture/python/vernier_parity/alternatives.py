@@ -17,6 +17,7 @@ from .tracer import tensors
 from .variants import Variant
 
 MOST_ORIGINS = 8  # with all variants; of others only those that were found before
+MOST_WORK = 48  # times all operations of the model: what trials compute, at most
 MOST_KEPT = 6
 MOST_NODES = 40  # of a region that are varied: its last ones, and before these those with weights
 LEAVES = 0.25  # of the squared error: what a variant that is kept may leave
@@ -39,6 +40,7 @@ class Alternatives:
         self.given, self.given_coarse = r.given(r.fine), r.given(r.coarse)
         self.found: Set[Tuple[str, str, str]] = set()
         self.seen = 0
+        self.left = float(MOST_WORK * len(r.fine.trace.nodes))
 
     @torch.no_grad()
     def of(self, j: Judged) -> Tuple[List[Alternative], int]:
@@ -48,13 +50,15 @@ class Alternatives:
         right = r.expected[j.row, j.out].double().cpu()
         if cand.shape != right.shape or not cand.dtype.is_floating_point:
             return [], 0
-        was, full = error_of(cand, right), self.seen < MOST_ORIGINS
+        was, full, coarse = error_of(cand, right), self.seen < MOST_ORIGINS, self._coarse(j)
         self.seen += 1
         best: List[Tuple[Tuple[int, float], int, Variant, Any]] = []
         tried = 0
         for v in self._variants(fine, j, cand):
             if not (full or (v.what, v.is_, v.due) in self.found):
                 continue
+            if fine.work > self.left:
+                break
             try:
                 got = storable(fine.results(v.instead)[j.out])
             except FAILS:
@@ -65,17 +69,20 @@ class Alternatives:
             left = error_of(cand, got.double().cpu())
             if left < (was[0], was[1] * LEAVES) or left[0] < was[0]:
                 best = sorted([*best, (left, tried, v, got)], key=lambda x: x[:2])[:MOST_KEPT]
+        self.left -= fine.work
         self.found |= {(v.what, v.is_, v.due) for _, _, v, _ in best}
-        return [Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, v)) for _, _, v, got in best], tried
+        return [Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, coarse, v))
+                for _, _, v, got in best], tried
 
-    def _floor(self, j: Judged, v: Variant) -> Any:
+    def _coarse(self, j: Judged) -> Again:
+        node = self.r.coarse.node(j.row)
+        assert node is not None
+        return Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
+
+    def _floor(self, j: Judged, coarse: Again, v: Variant) -> Any:
         """The variant in the candidate's format."""
         with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
-            instead = {self.r.same[i]: f for i, f in v.instead.items()}
-            node = self.r.coarse.node(j.row)
-            assert node is not None
-            coarse = Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
-            return storable(coarse.results(instead)[j.out])
+            return storable(coarse.results({self.r.same[i]: f for i, f in v.instead.items()})[j.out])
         return None
 
     def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 WITHIN = 6.0
 NAMES = ("topk", "max", "min", "argmax", "argmin")
 FUNCTIONS = {getattr(where, name): name for where in (torch, torch.Tensor) for name in NAMES}
+NARROW = (torch.float32, torch.float16, torch.bfloat16)
 Change = Callable[[Any, Any], Any]  # scores, the ids of the largest -> ids
 
 
@@ -27,16 +28,19 @@ class Choice(NamedTuple):
 
 
 class Choices(TorchFunctionMode):
-    """Keeps the choices of the calls inside it, in order. change: by number of the choice, what makes it another."""
+    """Keeps the choices of the calls inside it, in order. change: by number of the choice, what makes it another.
+    narrow: whether a call made numbers of less than 64 bits."""
 
     def __init__(self, change: Sequence[Optional[Change]] = ()) -> None:
         super().__init__()
         self.made: List[Choice] = []
+        self.narrow = False
         self._change = change
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
+        self.narrow = self.narrow or getattr(out, "dtype", None) in NARROW
         name = FUNCTIONS.get(func, "")
         if not name:
             return out

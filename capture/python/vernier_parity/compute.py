@@ -150,25 +150,39 @@ class Pass:
 
 class Again:
     """Computes the results of one node as often as asked, with the nodes before it that are not given. `nodes`: which
-    are computed, in order."""
+    are computed, in order. After the first time, only what is behind a change is computed: `work` adds up how many
+    nodes that was."""
 
     def __init__(self, trace: Trace, given: Given, node: int, around: Optional[Around] = None) -> None:
         self._pass, self._node, self._order = Pass(trace, given), node, sorted(needed(trace, node, given, True))
         self._pass.around = around or self._pass.around
         self._given = {i: given[i]() for i in self._order if i in given and i != node}
         self.nodes = [i for i in self._order if i not in self._given]
+        self.work = 0
+        self._plain: Optional[Flat] = None  # what was kept where nothing was called instead
 
     def results(self, instead: Instead = {}) -> List[Any]:  # noqa: B006
         """Raises what the calls raise."""
-        p = self._pass
-        p.flat = {}
+        if self._plain is None and instead:
+            self.results()
+        p, new = self._pass, set()  # type: Pass, Set[Tuple[int, int]]
+        p.flat = dict(self._plain or {})
         for n in map(p.trace.nodes.__getitem__, self._order):
+            read = (*n.ins, *n.writes, *(r._replace(write=r.write - 1) for r in n.outs if r.write))
+            if self._plain is not None and n.index not in instead and n.index != self._node and new.isdisjoint(
+                    r.key for r in read):
+                continue
             values = self._given.get(n.index)
             if values is None:
+                self.work += 1
                 with p.around(n):
                     values = p.compute(n, instead.get(n.index))
+            for r in n.outs:
+                new.add(r.key)
+                p.flat.pop(r.key, None)
             if n.index != self._node:
                 p.keep(n, values)
+        self._plain = self._plain or dict(p.flat)
         return values
 
 

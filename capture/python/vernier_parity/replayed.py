@@ -70,7 +70,7 @@ class _Lines:
         before = lambda nodes: self.names.all_of((i for i in nodes if i != j.node), step)
         line = dict(step=step, name=j.name, reference=r.fine.rows[r.fine.pairs[j.row]]["out"][j.out], node=j.node,
                     op=r.cand.rows[j.row]["op"][:31], span=len(region), region=before(region)[-MOST_NAMES:],
-                    extra=self.extra[j.row][:MOST_NAMES], floor_format=_word(r, j),
+                    extra=self.extra[j.row][:MOST_NAMES], floor_format=_word(r, j, region),
                     reads=self.names.read_by(region, step, self.given)[:MOST_NAMES])
         numbers = dict(expected=r.expected[k], floor=r.floor[k])
         line["kind"], beside = _kind(r.cand, j)
@@ -121,8 +121,11 @@ class Names:
         return self.all_of(sorted(w for w in found if w is not None and w not in inside and w in given), step)
 
 
-def _word(r: Replay, j: Judged) -> str:
-    """The number format in which the floor's run keeps the result."""
+def _word(r: Replay, j: Judged, region: List[int]) -> str:
+    """The number format in which the floor's run keeps the result; of float64 float32, if something before it has less
+    (transformers' eager attention and its norms, in any format)."""
+    if r.own == torch.float64 and not r.fine.narrow.isdisjoint(region):
+        return "f32"
     n = r.coarse.node(j.row)
     assert n is not None
     kept = n.outs[j.out].dtype

@@ -51,6 +51,7 @@ class Side:
         self.change: Dict[int, List[Optional[choices.Change]]] = {}  # node -> what makes its choices others
         self.masks: Dict[FrozenSet[Place], Dict[int, List[Any]]] = {}  # what is computed in place of given -> unwritten
         self.marks: Dict[int, Flat] = {}  # node -> what was kept before it in the last replay
+        self.narrow: Set[int] = set()  # nodes that compute in less than 64 bits
 
     def _makers(self, cand: Candidate) -> Dict[int, int]:
         """By row of a result of the model: the node whose whole result it is, if no other record holds that. Nodes
@@ -72,6 +73,8 @@ class Side:
         self.chosen[n.index] = choices.Choices(self.change.get(n.index, ()))
         with self.chosen[n.index], masks_of_float32(self.dtype, self.own):
             yield
+        if self.chosen[n.index].narrow:
+            self.narrow.add(n.index)
 
     def node(self, row: int) -> Optional[Node]:
         at = self.makers.get(row, self.pairs.get(row))
@@ -185,7 +188,7 @@ class Replay:
         wanted, only = set(rows), None
         if begin:
             p.flat, wanted, only = dict(begin[0]), *begin[1:]
-        p.around = lambda n: contextlib.nullcontext() if n.index in given else side.around(n)
+        p.around = side.around
         for n, values, why in p.run(wanted, only):
             row = rows[n.index]
             step, names = self.cand.rows[row]["step"], self.cand.rows[row]["out"]
@@ -203,6 +206,7 @@ class Replay:
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, names[k]), n.outs[k]), t)
                 t = storable(t)
                 out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
+        side.chosen = {i: x for i, x in side.chosen.items() if i not in given}
         return out, failed
 
     def region(self, node: int, given: Given) -> List[int]:

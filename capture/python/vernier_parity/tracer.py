@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import functools
 import math
+import sys
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -31,6 +32,9 @@ WRITES = {"__setitem__", "__iadd__", "__imul__", "__isub__", "__itruediv__"}
 MOST_HELD = 16  # functions; behind rotated queries, rotated keys take 5
 MOST_NOTED = 1 << 20  # bytes of a buffer of which a copy is made, as what writes into it may not be seen
 MOST_LISTED = 4096  # numbers of a list that is an edge
+# functions of transformers that run compiled code: a module and a name in it
+COMPILED_IN = (("transformers.integrations.flex_attention", "compile_friendly_flex_attention"),
+               ("transformers.masking_utils", "create_block_mask"))
 # they choose other kernels where a hook is attached inside, or a function is followed
 WHOLE = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
 
@@ -447,6 +451,8 @@ class Trace(TorchFunctionMode):
                                   lambda m, a, k, o: self._up(m, o), always=True)
         for source in {sources_of(self.model.get_submodule(path)) for path, how in self.points if how == "q_rope"}:
             self.watch.function(source, ROTATION, self._rotation)
+        for module, name in COMPILED_IN:
+            self.watch.function(sys.modules.get(module), name, self._alone)
         super().__enter__()
         return self
 
@@ -467,6 +473,20 @@ class Trace(TorchFunctionMode):
             return out
 
         return followed
+
+    def _alone(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function as one node, inside which nothing is followed: the compiler would follow this class."""
+        @functools.wraps(f)
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            if self._off or not self._stack:
+                return f(*args, **kwargs)
+            super(Trace, self).__exit__(None, None, None)
+            try:
+                return self.__torch_function__(f, (), args, kwargs)
+            finally:
+                super(Trace, self).__enter__()
+
+        return alone
 
     def _rotation(self, f: Callable[..., Any]) -> Callable[..., Any]:
         def rotation(*args: Any, **kwargs: Any) -> Any:

@@ -154,7 +154,9 @@ def block(s: Session) -> Iterator[Any]:
         except Exception as e:
             if not type(e).__module__.startswith("torch._dynamo"):
                 raise
-            raise RecordingError(f"{s.path}: {COMPILED}") from None
+            raise RecordingError(f"{s.path}: the model calls a function that torch.compile compiled, which cannot be "
+                                 f"followed; record it uncompiled (attention: model.set_attn_implementation('sdpa')): "
+                                 f"{' '.join(str(e).split())[:120]}") from None
     s.finish()
     if stopped:
         raise stopped
