@@ -86,16 +86,17 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
  * that leaves fewer numbers off. */
 static void try_format(vn_case *t, vn_rounding_format format, double *y)
 {
-	vn_trial h = { .finding = VN_FINDING_NARROW,
-		           .node = vn_case_node(t),
-		           .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
-		           .applied = { .kind = VN_BY_NARROW } };
-	int64_t  least = -1;
+	vn_trial   h = { .finding = VN_FINDING_NARROW,
+		             .node = vn_case_node(t),
+		             .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
+		             .applied = { .kind = VN_BY_NARROW } };
+	int64_t    least = -1;
+	const bool router = t->site->plan->value[t->site->target].point == VN_POINT_ROUTER_LOGITS;
 
 	for (int whole = 0; whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
-		const vn_applied_format edit = { .format = format, .whole = whole };
+		const vn_applied_format edit = { .format = format, .whole = whole, .router = router };
 		const int64_t           off = vn_narrow_make(t, &edit, y);
-		if (off < 0 || (least >= 0 && off >= least))
+		if (off < 0 || (least >= 0 && off >= least + router)) /* a router's inputs may be in the format already */
 			continue;
 		least = off;
 		h.applied.narrow = edit;
@@ -107,10 +108,10 @@ static void try_format(vn_case *t, vn_rounding_format format, double *y)
 void vn_estimate_narrow(vn_case *t)
 {
 	static const vn_rounding_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
-	const vn_dtype                  storage = t->opened->policy.storage;
-	const vn_tensor                *cand = &t->site->cand;
+	const vn_dtype   storage = vn_policy_dtype(t->opened->policy, vn_value_wide(t->site->plan, t->site->target));
+	const vn_tensor *cand = &t->site->cand;
 	/* a 16-bit result can only have lost digits to bfloat16 */
-	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
+	const int        n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
 
 	const vn_node *node = &t->site->plan->node[vn_case_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)

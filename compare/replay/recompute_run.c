@@ -52,7 +52,7 @@ static void make_states(run *r, node_calls *k)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
-		const bool      grows = s->input >= 0, others = k->n->state[i] == k->keep.state;
+		const bool      grows = s->input >= 0, others = vn_kept_input(k->keep, k->n->state[i]) >= 0;
 		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
 		if (grows && !others && !r->w->policy.role[VN_ROLE_CACHE]) {
@@ -126,11 +126,11 @@ static vn_status prepare_call(run *r, node_calls *k, call_place c, vn_error *err
 
 	place_call(r, k, c.position, k->few ? k->few : c.tokens);
 	for (int i = 0; !st && i < k->n->n_state; i++) {
-		const int from = r->plan->state[k->n->state[i]].input;
-		if (from < 0 || k->n->state[i] != k->keep.state)
+		const int from = r->plan->state[k->n->state[i]].input, kept = vn_kept_input(k->keep, k->n->state[i]);
+		if (from < 0 || kept < 0)
 			continue;
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)c.position * row;
-		memcpy(k->kept[i], k->in[k->keep.input], past);
+		memcpy(k->kept[i], k->in[kept], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)c.tokens * row);
 		for (int j = c.step - 1; !st && j > 0 && k->keep.rope >= 0; j--) /* once for every call since */
 			st = vn_eval_rotate_rows(

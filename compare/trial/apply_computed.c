@@ -113,13 +113,28 @@ static int64_t settle_ties(const double *is, vn_rounding_format format, int64_t 
 	return off > n / OFF_BY_ONE_IN ? -1 : off;
 }
 
+/* Computes the operation in the format. Inputs and weights of a product are first rounded to the
+ * run's, in which an engine has them. */
+static bool run_narrow(const vn_case *t, vn_rounding_format format, vn_tensor *z)
+{
+	const int node = vn_case_node(t);
+
+	if (t->site->plan->node[node].op != VN_OP_LINEAR)
+		return vn_case_run(t, t->site->plan, t->site->weights, format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16, z);
+	vn_plan *plan = vn_case_clone(t);
+	if (plan)
+		plan->node[node].x.linear.format = format;
+	const bool made = plan && vn_case_run(t, plan, t->site->weights, VN_OWN_WIDTH, z);
+	vn_plan_destroy(plan);
+	return made;
+}
+
 int64_t vn_narrow_make(const vn_case *t, const vn_applied_format *edit, double *y)
 {
 	const int64_t n = vn_shape_count(&t->site->cand.shape);
 	vn_tensor     z = t->own;
 
-	if (edit->whole &&
-	    !vn_case_run(t, t->site->plan, t->site->weights, edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16, &z))
+	if (edit->whole && !run_narrow(t, edit->format, &z))
 		return -2;
 	double *is = vn_case_all_doubles_of(&t->site->cand);
 	vn_tensor_numbers(&z, 0, n, y);

@@ -29,6 +29,15 @@ static vn_mistake slots_id(bool alone, bool after)
 	return after ? VN_MISTAKE_C1_AFTER : VN_MISTAKE_C1_BEFORE;
 }
 
+static vn_mistake narrow_id(const vn_applied_format *e)
+{
+	const bool half = e->format == VN_FORMAT_F16;
+
+	return e->whole && e->router ? (half ? VN_MISTAKE_E17_F16 : VN_MISTAKE_E17_BF16)
+	       : !e->whole && half   ? VN_MISTAKE_P1
+	                             : VN_NO_MISTAKE;
+}
+
 vn_mistake vn_trial_mistake(const vn_trial *h)
 {
 	if (h->finding == VN_FINDING_FAULT)
@@ -51,7 +60,7 @@ vn_mistake vn_trial_mistake(const vn_trial *h)
 	if (h->finding == VN_FINDING_VARIANT)
 		return vn_variant_mistake(h->applied.variant.row);
 	if (h->finding == VN_FINDING_NARROW)
-		return !h->applied.narrow.whole && h->applied.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
+		return narrow_id(&h->applied.narrow);
 	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
 }
 

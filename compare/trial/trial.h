@@ -178,6 +178,7 @@ typedef struct vn_applied_attention {
 typedef struct vn_applied_format {
 	vn_rounding_format format;
 	bool               whole;
+	bool               router; /* of experts */
 } vn_applied_format;
 
 /* How a trial is reproduced. The kinds between VN_BY_CATALOGUE and VN_BY_RESULT are fitted

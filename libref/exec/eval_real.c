@@ -155,6 +155,33 @@ static bool compute_parts(const vn_args *a, const vn_operands *whole, const vn_e
 	return ok;
 }
 
+/* A product of inputs, matrix and bias in a format, with its result in that format. */
+static bool compute_in_format(const vn_args *a, const vn_operands *given, vn_rounding_format format, real *out)
+{
+	const size_t   rows = (size_t)a->tokens, N = (size_t)given->w->N, M = (size_t)given->w->M;
+	VN_FREED real *x = malloc((rows * N + N * M + M) * sizeof *x);
+	real          *w = x + rows * N, *b = w + N * M;
+
+	if (!x)
+		return false;
+	memcpy(x, given->x, rows * N * sizeof *x);
+	REAL(vn_load)(w, given->w->w->data, given->w->w->dtype, a->policy.storage, N * M);
+	if (given->bias)
+		memcpy(b, given->bias, M * sizeof *b);
+	for (real *y = x; y < b + (given->bias ? M : 0); y++)
+		*y = (real)vn_in_format((double)*y, format);
+	const vn_tensor copy = { VN_REAL == 32 ? VN_F32 : VN_F64, given->w->w->shape, w };
+	const vn_matrix narrow = vn_matrix_of(&copy, given->w->transposed);
+	vn_operands     own = *given;
+	own.x = x;
+	own.w = &narrow;
+	own.bias = given->bias ? b : NULL;
+	const bool good = compute_product(a, &own, out);
+	for (size_t i = 0; good && i < rows * M; i++)
+		out[i] = (real)vn_in_format((double)out[i], format);
+	return good;
+}
+
 static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experiment *e, const real *bias, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
@@ -169,6 +196,8 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 		return compute_narrow(a, &f, out);
 	if (e && e->linear.parts)
 		return compute_parts(a, &f, e, out);
+	if (e && e->linear.format)
+		return compute_in_format(a, &f, (vn_rounding_format)e->linear.format, out);
 	if (rounds) {
 		ok = REAL(vn_ggml_input)(&f, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, &x, &sums);
 		f.x = x;

@@ -278,7 +278,8 @@ static vn_status apply_keep_rule(vn_ref *r, const vn_node *n, const vn_args *a, 
 	                              (vn_args) { .policy = r->policy, .threads = r->threads, .tokens = r->position },
 	                              vn_states_open(&r->states, k.state), err)))
 		return st;
-	append_rows(r, k.state, a->in[k.input]);
+	for (int i = 0; i < k.n; i++)
+		append_rows(r, k.state + i, a->in[k.input + i]);
 	return VN_OK;
 }
 

@@ -106,8 +106,8 @@ static vn_status connect_node(vn_plan_walk *w, int i)
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
 		return vn_plan_check_fail(w, "unknown operation, or the model has no such layer");
 	const vn_op_info *o = vn_op_get(n->op);
-	if ((n->n_in != o->n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != o->n_w ||
-	    n->n_out != o->n_out)
+	const int         most = n->op == VN_OP_ATTENTION ? VN_ATTN_KEPT_VALUES + 1 : o->n_in;
+	if (n->n_in < o->n_in || n->n_in > most || n->n_w != o->n_w || n->n_out != o->n_out)
 		return vn_plan_check_fail(w, "wrong number of inputs, weights or outputs for its operation");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < o->must_w ? 0 : -1) || n->w[j] >= p->n_weights)

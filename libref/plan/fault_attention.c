@@ -54,6 +54,76 @@ vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	return VN_OK;
 }
 
+/* Inserts a node before the attention, which moves on. */
+static vn_status add_node(vn_faulty *f, int *attention, vn_node n, int like, int *value, vn_error *err)
+{
+	n.layer = f->plan->node[*attention].layer;
+	return vn_fault_insert(f, (*attention)++, n, like, value, err);
+}
+
+/* The same operation, with its weights, of other inputs. */
+static vn_node made_of(const vn_plan *p, int value, int a, int b)
+{
+	vn_node n = p->node[p->value[value].node];
+
+	n.in[0] = a;
+	n.in[1] = b;
+	return n;
+}
+
+static vn_node columns_of(int value, int stride, int from, int width)
+{
+	return (vn_node) { .op = VN_OP_SLICE, .c.slice = { stride, from, width }, .n_in = 1, .in = { value } };
+}
+
+/* Puts latent and rotated keys in a row, and takes it apart in the other order. */
+static vn_status exchange_halves(vn_faulty *f, int *attention, bool latent_first, int *latent, int *keys, vn_error *err)
+{
+	const int C = (int)vn_value_row(&f->plan->value[*latent]), R = (int)vn_value_row(&f->plan->value[*keys]);
+	const int like[2] = { *latent, *keys };
+	int       flat, row;
+	vn_status st;
+
+	if ((st = add_node(f, attention, columns_of(*keys, R, 0, R), *latent, &flat, err)))
+		return st;
+	f->plan->value[flat].size[1] = R;
+	const int in[2] = { latent_first ? *latent : flat, latent_first ? flat : *latent };
+	if ((st = add_node(
+			 f, attention,
+			 (vn_node) {
+				 .op = VN_OP_JOIN, .c.join = { 1, 1, latent_first ? C : R }, .n_in = 2, .in = { in[0], in[1] } },
+			 *latent, &row, err)))
+		return st;
+	f->plan->value[row].size[1] = C + R;
+	st = add_node(f, attention, columns_of(row, C + R, latent_first ? R : 0, C), like[0], latent, err);
+	return st ? st : add_node(f, attention, columns_of(row, C + R, latent_first ? 0 : C, R), like[1], keys, err);
+}
+
+/* Later calls make their keys and values of what the cache of the latent holds. */
+vn_status vn_make_latent_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_plan *p = f->plan;
+	const int      l = p->node[node].layer, what = (int)r->x;
+	const int      expanded = vn_fault_value(p, l, VN_POINT_KV_B_PROJ), v = vn_fault_value(p, l, VN_POINT_V_PROJ),
+			  nope = vn_fault_value(p, l, VN_POINT_K_NOPE), k = vn_fault_value(p, l, VN_POINT_K_ROPE);
+	int latent = vn_fault_value(p, l, what == LATENT_RAW ? VN_POINT_KV_LATENT : VN_POINT_KV_A_NORM),
+		keys = vn_fault_value(p, l, what == LATENT_UNROTATED ? VN_POINT_K_PE : VN_POINT_K_PE_ROPE), both, kept;
+	vn_status st = what == LATENT_SECOND || what == LATENT_BACK
+	                   ? exchange_halves(f, &node, what == LATENT_BACK, &latent, &keys, err)
+	                   : VN_OK;
+
+	if (st || (st = add_node(f, &node, made_of(p, expanded, latent, -1), expanded, &both, err)) ||
+	    (st = add_node(f, &node, made_of(p, nope, both, -1), nope, &kept, err)) ||
+	    (st = add_node(f, &node, made_of(p, k, kept, keys), k, &kept, err)))
+		return st;
+	f->plan->node[node].in[VN_ATTN_KEPT] = kept;
+	if ((st = add_node(f, &node, made_of(p, v, both, -1), v, &kept, err)))
+		return st;
+	f->plan->node[node].in[VN_ATTN_KEPT_VALUES] = kept;
+	f->plan->node[node].n_in = VN_ATTN_KEPT_VALUES + 1;
+	return VN_OK;
+}
+
 #define ATTN(n) ((n)->c.attention)
 
 double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n)

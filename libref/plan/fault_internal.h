@@ -57,6 +57,10 @@ enum {
 	SCALE_ROOT_FACTOR,
 	SCALE_FACTOR_TWICE
 };
+/* What the cache of latent attention gives later calls: a row of the rotated keys, then the latent
+ * vector, read in the other order (of the reverse: BACK); the latent before its norm; the keys
+ * before their rotation */
+enum { LATENT_SECOND, LATENT_BACK, LATENT_RAW, LATENT_UNROTATED };
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { ALL_ROWS = 1 << 24 };                             /* in tiles of so many: in one tile */

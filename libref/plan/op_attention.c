@@ -106,10 +106,11 @@ vn_status vn_check_join(const vn_plan_walk *w)
 vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
 {
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
-		return (vn_keep_rule) { -1, -1, -1 };
+		return (vn_keep_rule) { -1, -1, -1, 0 };
 	return (vn_keep_rule) { .state = n->state[VN_ATTN_KEYS],
 		                    .input = VN_ATTN_KEPT,
-		                    .rope = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
+		                    .rope = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1,
+		                    .n = n->n_in - VN_ATTN_KEPT };
 }
 
 static bool has_further_keys(int form)
@@ -130,7 +131,8 @@ vn_status vn_check_attention(const vn_plan_walk *w)
 	if (H < 1 || G < 1 || K < 1 || U < 1 || H % G || !vn_plan_check_shape(q, 3, VN_T, H, K) ||
 	    !vn_plan_check_shape(k, 3, VN_T, G, K) || !vn_plan_check_shape(v, 3, VN_T, G, U) ||
 	    !vn_plan_check_shape(w->y, 3, VN_T, H, U) ||
-	    (n->n_in > VN_ATTN_KEPT && !vn_plan_check_same_shape(&p->value[n->in[VN_ATTN_KEPT]], k)))
+	    (n->n_in > VN_ATTN_KEPT && !vn_plan_check_same_shape(&p->value[n->in[VN_ATTN_KEPT]], k)) ||
+	    (n->n_in > VN_ATTN_KEPT_VALUES && !vn_plan_check_same_shape(&p->value[n->in[VN_ATTN_KEPT_VALUES]], v)))
 		return vn_plan_check_fail(w, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G,
 		                          K);
 	if (n->w[VN_ATTN_SINKS] >= 0 && !vn_shape_equal(w->m, &(vn_shape) { 1, { H } }))

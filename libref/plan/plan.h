@@ -220,8 +220,8 @@ typedef struct vn_norm {
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, weights, outputs, states. */
-/* KEPT, an experiment's: what later calls find instead of k */
-enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT };
+/* KEPT and KEPT_VALUES, an experiment's: what later calls find instead of k and of v */
+enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT, VN_ATTN_KEPT_VALUES };
 enum { VN_ATTN_SINKS };
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
@@ -354,6 +354,7 @@ typedef union vn_experiment {
 		int inverse;  /* vn_ggml_scale */
 		int parts;    /* the sum of so many products, each of as many columns; 0: one product */
 		int rounding; /* vn_rounding_format, of each part and of each sum of them */
+		int format;   /* vn_rounding_format, of inputs, weights and result; without parts */
 	} linear;
 	vn_rope_experiment rope;
 	struct {
@@ -684,9 +685,16 @@ const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n);
 
 /* What an experiment lets a node keep for later calls in place of the rows that this call reads.
  * After the call, the node `rope` rotates the rows of `state` from earlier calls once more; then
- * the call's rows of `input` are put into the state. */
+ * the call's rows of `input` are put into the state. The same of the n - 1 states and inputs that
+ * follow. */
 typedef struct vn_keep_rule {
 	int state, input; /* -1: no such experiment */
 	int rope;         /* -1: the earlier rows stay as they are */
+	int n;
 } vn_keep_rule;
-vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n);
+vn_keep_rule      vn_node_keep_rule(const vn_plan *p, const vn_node *n);
+/* Returns the input whose rows a state keeps; -1: it keeps those that the node reads. */
+static inline int vn_kept_input(vn_keep_rule k, int state)
+{
+	return state >= k.state && state < k.state + k.n ? k.input + state - k.state : -1;
+}

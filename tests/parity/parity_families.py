@@ -54,7 +54,7 @@ LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
 MSCALE = '{"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":16,"mscale":1.0,"mscale_all_dim":0.707}'
 ROUTER = ("router_logits", "router_ids", "router_weights", "moe_out")
-FAULTS = ("E", "A19", "A21", "N23", "R1.halves")  # on both engines
+FAULTS = ("E", "A19", "A21", "N23", "R1.halves", "R4.first", "W23", "C13")  # on both engines
 LATENT = ("kv_a_norm", "kv_b_proj", "attn_context", *ROUTER[:3], "routed_out", "shared_expert_out", "output")
 
 

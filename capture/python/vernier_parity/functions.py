@@ -103,10 +103,13 @@ class Call(Session):
     def watch_latent(self, attn: Any) -> None:
         """Watch the projections whose parts have names. The second may take the rows of earlier calls, too."""
         C, N = attn.kv_lora_rank, attn.qk_nope_head_dim
+        made: List[Any] = []
 
-        def narrow(m: Any, args: Any, kwargs: Any, out: Any) -> None:
-            self.put_here("kv_latent", lambda: out[..., :C], "hook")
-            self.put_here("k_pe", lambda: out[..., None, C:], "hook")
+        def latent(m: Any, args: Any, kwargs: Any) -> None:
+            x, both = args[0] if args else kwargs["hidden_states"], made.pop()
+            last = not torch.equal(x, both[..., :C]) and torch.equal(x, both[..., -C:])  # the others are in front
+            self.put_here("kv_latent", lambda: x, "hook")
+            self.put_here("k_pe", lambda: both[..., None, :-C] if last else both[..., None, C:], "hook")
 
         def wide(m: Any, args: Any, kwargs: Any, out: Any) -> None:
             t = out.reshape(out.shape[0], -1, attn.num_heads, N + attn.v_head_dim)
@@ -114,7 +117,8 @@ class Call(Session):
             for name, part in (("kv_b_proj", t), ("k_nope", t[..., :N]), ("v_proj", t[..., N:])):
                 self.put_here(name, lambda: part, "hook")
 
-        self.watch.module(attn.kv_a_proj_with_mqa, after=narrow)
+        self.watch.module(attn.kv_a_proj_with_mqa, after=lambda m, a, k, out: made.append(out))
+        self.watch.module(attn.kv_a_layernorm, before=latent)
         self.watch.module(attn.kv_b_proj, after=wide)
 
     def _new(self, held: int) -> slice:
