@@ -34,8 +34,8 @@ typedef struct vn_replay_engine {
 	vn_node_output out[VN_MAX_OUT + 2];
 	int            n_out;
 	bool           keeps; /* its outputs stay while a node runs again */
-	const bool    *last; /* (values) only the last row of it is kept; NULL: of none */
-	vn_taps        taps; /* of the call that is begun */
+	const bool    *last;  /* (values) only the last row of it is kept; NULL: of none */
+	vn_taps        taps;  /* of the call that is begun */
 } vn_replay_engine;
 
 /* values of one step that are still to be read: the last ones, since they are as large as the
