@@ -229,7 +229,7 @@ static void say_model(FILE *asked, const vn_compare_line *k, input_files *file)
 		return;
 	const int      n = vn_model_plan(m)->n_weights;
 	vn_weight_row *row = vn_alloc_zero((size_t)n, sizeof *row);
-	vn_model_table(m, k->how.o.threads, row);
+	vn_model_digests(m, k->how.o.threads, row);
 	for (int i = 0; i < n; i++)
 		fprintf(asked, "%s %s\n", row[i].name, row[i].digest.hex);
 	free(row);

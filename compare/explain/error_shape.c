@@ -269,7 +269,8 @@ void vn_error_shape(vn_case *t)
 	const vn_step           *s = vn_case_step(t);
 	const vn_profile_subject of = { .axes = t->site->axes,
 		                            .first_token = s ? s->first_row : 0,
-		                            .noise = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token };
+		                            .noise = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token,
+		                            .threads = t->opened->request.options->threads };
 
 	vn_case_made(t, vn_profile_of(&t->own, &t->site->cand, &of, &p, vn_case_error(t)));
 	for (int i = 0; i < p.words.n; i++)

@@ -1,5 +1,6 @@
 /* profile.c: see profile.h. */
 #include "compare/profile/profile.h"
+#include "compare/metrics/team.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/order.h"
@@ -270,12 +271,14 @@ static void say_profile(vn_profile *p)
 	}
 }
 
-enum { PIECE = 4096 };
+enum { PIECE = VN_NUMBERS, PARTS = 1 << 16 /* of rows that are kept at a time */ };
 
-typedef struct totals {
-	double  rc, d; /* sums of r.c and c - r */
-	int64_t finite;
-} totals;
+/* Sums of a part of a row: energies, r.c and c - r. */
+typedef struct row_part {
+	vn_energy energy;
+	double    rc, d;
+	int64_t   finite;
+} row_part;
 
 static void add_energy(vn_energy *to, const vn_energy *x)
 {
@@ -284,31 +287,42 @@ static void add_energy(vn_energy *to, const vn_energy *x)
 	to->bad += x->bad;
 }
 
+static void add_part(row_part *to, const row_part *x)
+{
+	add_energy(&to->energy, &x->energy);
+	to->rc += x->rc;
+	to->d += x->d;
+	to->finite += x->finite;
+}
+
 static bool same_bad(double r, double c)
 {
 	return (isnan(r) && isnan(c)) || (isinf(r) && r == c);
 }
 
-/* Adds n elements to those of the last axis that they are (last), and to the sum of its row. */
-static void add_piece(vn_energy *last, const double *r, const double *c, size_t n, vn_energy *sum, totals *all)
+/* Adds n elements to those of the last axis that they are (last), and returns their sums. */
+static row_part add_piece(vn_energy *last, const double *r, const double *c, size_t n)
 {
+	row_part sum = { .finite = 0 };
+
 	for (size_t i = 0; i < n; i++) {
 		const double d = c[i] - r[i];
 		if (!isfinite(d)) {
 			if (!(isfinite(r[i]) && isfinite(c[i])) && same_bad(r[i], c[i]))
 				continue;
 			last[i].bad++;
-			sum->bad++;
+			sum.energy.bad++;
 			continue;
 		}
 		last[i].error += d * d;
 		last[i].ref += r[i] * r[i];
-		sum->error += d * d;
-		sum->ref += r[i] * r[i];
-		all->rc += r[i] * c[i];
-		all->d += d;
-		all->finite++;
+		sum.energy.error += d * d;
+		sum.energy.ref += r[i] * r[i];
+		sum.rc += r[i] * c[i];
+		sum.d += d;
+		sum.finite++;
 	}
+	return sum;
 }
 
 /* Where one side's numbers are: in memory or in a recording. */
@@ -321,41 +335,92 @@ static vn_status read_piece(const number_source *s, int64_t from, size_t n, doub
 {
 	vn_status st = VN_OK;
 	if (s->tensor)
-		vn_to_f64(x, (const unsigned char *)s->tensor->data + (size_t)from * vn_dtype_size(s->tensor->dtype),
-		          s->tensor->dtype, n);
+		vn_tensor_numbers(s->tensor, from, (int64_t)n, x);
 	else if (!(st = vn_numbers_read(s->part, from, n, err)))
 		memcpy(x, s->part->x, n * sizeof *x);
 	return st;
 }
 
-/* The axes before the last one, as an odometer. */
-static vn_status sum_up(vn_profile *p, const number_source *ref, const number_source *cand, totals *all, vn_error *err)
-{
-	vn_axis_profile *last = &p->axis[p->n_axes - 1];
-	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows read at a time */
-	int64_t          at[VN_MAX_RANK] = { 0 };
-	double           r[PIECE], c[PIECE];
-	vn_status        st;
+/* Rows that are summed at a time, piece by piece of the last axis. */
+typedef struct row_block {
+	const number_source *side;
+	bool                 alone; /* one thread */
+	vn_axis_profile     *last;
+	int64_t              from, rows;
+	row_part            *part; /* (pieces, rows) */
+	vn_status           *st;   /* (pieces) */
+	vn_error            *why;  /* (pieces) */
+} row_block;
 
-	for (int64_t row = 0; row < rows; row++) {
-		vn_energy sum = { 0 }; /* of the last axis, added to the outer ones at its end */
-		for (int64_t i = 0; i < last->n; i += PIECE) {
-			const int64_t first = row % together;
-			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
-			const int64_t count = together == 1 ? (int64_t)n
-			                                    : (rows - row < together ? rows - row : together) * last->n;
-			if (first == 0 && ((st = read_piece(ref, row * last->n + i, (size_t)count, r, err)) ||
-			                   (st = read_piece(cand, row * last->n + i, (size_t)count, c, err))))
+static vn_status sum_rows(row_block *b, int64_t piece, const number_source side[2])
+{
+	const int64_t of = b->last->n, at = piece * PIECE, n = of - at < PIECE ? of - at : PIECE;
+	const int64_t together = n < of ? 1 : PIECE / of; /* rows read at a time */
+	double        x[2][PIECE];
+	vn_status     st;
+
+	for (int64_t row = 0; row < b->rows; row++) {
+		const int64_t first = row % together, from = (b->from + row) * of + at, left = b->rows - row,
+					  count = n * (left < together ? left : together);
+		for (int i = 0; first == 0 && i < 2; i++)
+			if ((st = read_piece(&side[i], from, (size_t)count, x[i], &b->why[piece])))
 				return st;
-			add_piece(last->at + i, r + first * last->n, c + first * last->n, n, &sum, all);
-		}
-		add_energy(&p->all, &sum);
+		b->part[piece * b->rows + row] = add_piece(b->last->at + at, x[0] + first * n, x[1] + first * n, (size_t)n);
+	}
+	return VN_OK;
+}
+
+static void sum_piece(void *ctx, int piece)
+{
+	row_block    *b = ctx;
+	number_source own[2] = { b->side[0], b->side[1] };
+
+	for (int i = 0; i < 2 && !b->alone; i++)
+		own[i].part = own[i].part ? vn_numbers_open(own[i].part->recording, own[i].part->entry, &b->why[piece]) : NULL;
+	b->st[piece] = sum_rows(b, piece, own);
+	for (int i = 0; i < 2 && !b->alone; i++)
+		vn_numbers_close(own[i].part);
+}
+
+/* Adds the rows to all axes before the last one, an odometer (at), and to *all. */
+static void join_rows(vn_profile *p, const row_block *b, int64_t pieces, int64_t at[VN_MAX_RANK], row_part *all)
+{
+	for (int64_t row = 0; row < b->rows; row++) {
+		row_part sum = { .finite = 0 };
+		for (int64_t i = 0; i < pieces; i++)
+			add_part(&sum, &b->part[i * b->rows + row]);
+		add_part(all, &sum);
 		for (int a = p->n_axes - 2; a >= 0; a--)
-			add_energy(&p->axis[a].at[at[a]], &sum);
+			add_energy(&p->axis[a].at[at[a]], &sum.energy);
 		for (int a = p->n_axes - 2; a >= 0 && ++at[a] == p->axis[a].n; a--)
 			at[a] = 0;
 	}
-	return VN_OK;
+}
+
+/* Threads take pieces of the last axis. One alone goes row by row, as files are read fastest. */
+static vn_status sum_up(vn_profile *p, const number_source side[2], int threads, row_part *all, vn_error *err)
+{
+	vn_axis_profile    *last = &p->axis[p->n_axes - 1];
+	const int64_t       rows = p->n / last->n, pieces = (last->n + PIECE - 1) / PIECE;
+	const int64_t       most = (pieces > 1 && threads == 1) || pieces > PARTS ? 1 : PARTS / pieces;
+	VN_FREED row_part  *part = vn_alloc((size_t)(pieces * (most < rows ? most : rows)), sizeof *part);
+	VN_FREED vn_status *st = vn_alloc_zero((size_t)pieces, sizeof *st);
+	VN_FREED vn_error  *why = vn_alloc_zero((size_t)pieces, sizeof *why);
+	int64_t             at[VN_MAX_RANK] = { 0 };
+	row_block           b = { side, threads == 1, last, 0, 0, part, st, why };
+	vn_status           failed = VN_OK;
+
+	for (; !failed && b.from < rows; b.from += b.rows) {
+		b.rows = rows - b.from < most ? rows - b.from : most;
+		vn_team_each(threads, (int)pieces, sum_piece, &b);
+		for (int64_t i = 0; !failed && i < pieces; i++)
+			if ((failed = st[i]))
+				*err = why[i];
+		if (!failed)
+			join_rows(p, &b, pieces, at, all);
+	}
+	p->all = all->energy;
+	return failed;
 }
 
 static void begin_axis(vn_axis_profile *a, int i, const vn_profile_subject *of, int64_t n)
@@ -371,17 +436,17 @@ static void begin_axis(vn_axis_profile *a, int i, const vn_profile_subject *of, 
 	a->at = vn_alloc_zero((size_t)n, sizeof *a->at);
 }
 
-static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *of, const number_source *ref,
-                              const number_source *cand, vn_profile *p, vn_error *err)
+static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *of, const number_source side[2],
+                              vn_profile *p, vn_error *err)
 {
-	totals    all = { 0 };
+	row_part  all = { .finite = 0 };
 	vn_status st;
 
 	p->n_axes = shape->rank ? shape->rank : 1;
 	p->n = vn_shape_count(shape);
 	for (int i = 0; i < p->n_axes; i++)
 		begin_axis(&p->axis[i], i, of, shape->rank ? shape->dim[i] : 1);
-	if ((st = sum_up(p, ref, cand, &all, err)))
+	if ((st = sum_up(p, side, of->threads, &all, err)))
 		return st;
 	p->factor = p->all.ref > 0 ? all.rc / p->all.ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
@@ -397,18 +462,17 @@ vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_pr
                         vn_error *err)
 {
 	*p = (vn_profile) { .noise = of->noise };
-	return profile_axes(&ref->shape, of, &(number_source) { .tensor = ref }, &(number_source) { .tensor = cand }, p,
-	                    err);
+	return profile_axes(&ref->shape, of, (number_source[]) { { .tensor = ref }, { .tensor = cand } }, p, err);
 }
 
-vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
+vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, int threads, vn_profile *p, vn_error *err)
 {
 	const vn_entry          *e = vn_recording_entry(ref->recording, ref->entry);
 	const vn_step           *s = vn_recording_step(ref->recording, e->step);
-	const vn_profile_subject of = { .axes = vn_entry_axes(e), .first_token = s ? s->first_row : 0 };
+	const vn_profile_subject of = { vn_entry_axes(e), s ? s->first_row : 0, 0, threads };
 
 	*p = (vn_profile) { 0 };
-	return profile_axes(&e->shape, &of, &(number_source) { .part = ref }, &(number_source) { .part = cand }, p, err);
+	return profile_axes(&e->shape, &of, (number_source[]) { { .part = ref }, { .part = cand } }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

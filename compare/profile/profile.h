@@ -52,12 +52,15 @@ typedef struct vn_profile_subject {
 	const char *axes;
 	int64_t     first_token;
 	double      noise;
+	int         threads; /* 0: one per processor */
 } vn_profile_subject;
 
-/* Profiles two tensors of equal shape with at least one element. Sums are in double, in row-major
- * order. Fails only if memory runs out. Call vn_profile_free afterwards, also after a failure. */
+/* Profiles two tensors of equal shape with at least one element. Sums are in double: of pieces of
+ * 4096 of the last axis, of these in order, of rows in order. Fails only if memory runs out. Call
+ * vn_profile_free afterwards, also after a failure. */
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_profile_subject *of, vn_profile *p,
                         vn_error *err);
-/* Same for tensors of recordings, read in pieces, with noise 0. */
-vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
+/* Same for tensors of recordings, read in pieces, with noise 0. threads other than 1: of shared
+ * recordings (vn_recording_share). */
+vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, int threads, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);

@@ -32,6 +32,14 @@ static vn_status open_model(vn_opened *o, const char *path, vn_error *err)
 	return vn_model_open_as(path, vn_model_with(vn_recording_has_mtp(o->ref)) | VN_MODEL_MAPPED, &o->model, err);
 }
 
+static const vn_weight_row *row_of(const vn_weight_row *rows, int n, const char *name)
+{
+	for (int k = 0; k < n; k++)
+		if (strcmp(rows[k].name, name) == 0)
+			return &rows[k];
+	return NULL;
+}
+
 /* The model must be the one that the reference ran. */
 static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_model *m, vn_error *err)
 {
@@ -52,21 +60,23 @@ static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_m
 	}
 	VN_FREED vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
 	vn_status               st = VN_OK;
-	vn_model_table(m, o->request.options->threads, own);
-	for (int i = 0; !st && i < plan->n_weights; i++)
-		for (int k = 0; k < n; k++)
-			if (strcmp(rows[k].name, own[i].name) == 0) {
-				if (!vn_weights_same(&rows[k], &own[i]))
-					st = vn_fail(
-						err, VN_ERR_MISMATCH,
-						"%s: weight %s differs from the one that %s was recorded with: give that model with --model",
-						vn_model_path(m), own[i].name, vn_recording_path(o->ref));
-				break;
-			} else if (k == n - 1) {
-				vn_lines_add(&remarks->notes,
-				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
-				             own[i].name);
-			}
+	bool                    stats = false; /* digests do not decide alone */
+	for (int i = 0; i < plan->n_weights; i++) {
+		const vn_weight_row *r = row_of(rows, n, vn_model_weight_name(m, i));
+		stats = stats || (r && (r->dtype != vn_model_weights(m)[i].dtype || !*r->digest.hex));
+	}
+	(stats ? vn_model_table : vn_model_digests)(m, o->request.options->threads, own);
+	for (int i = 0; !st && i < plan->n_weights; i++) {
+		const vn_weight_row *r = row_of(rows, n, own[i].name);
+		if (!r)
+			vn_lines_add(&remarks->notes,
+			             "floor: the reference's table of weights does not list %s, so this weight was not checked",
+			             own[i].name);
+		else if (!vn_weights_same(r, &own[i]))
+			st = vn_fail(err, VN_ERR_MISMATCH,
+			             "%s: weight %s differs from the one that %s was recorded with: give that model with --model",
+			             vn_model_path(m), own[i].name, vn_recording_path(o->ref));
+	}
 	return st;
 }
 
@@ -176,7 +186,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 {
 	const vn_entry *e = vn_recording_entry(s->f.o->ref, p->ref);
 	const vn_tensor f = rows_of(run, e);
-	vn_job          job = { .cand = f, .mapped = run->large.file != 0 };
+	vn_job          job = { .cand = f, .mapped = vn_node_output_in_file(run) };
 	vn_status       st;
 
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
@@ -203,7 +213,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 	if (!fine)
 		return VN_OK;
 	const vn_tensor x = rows_of(fine, e);
-	job = (vn_job) { .cand = f, .mapped = run->large.file && fine->large.file };
+	job = (vn_job) { .cand = f, .mapped = vn_node_output_in_file(run) && vn_node_output_in_file(fine) };
 	if ((st = measure_against(s, p, &x, &job, err)))
 		return st;
 	if (s->run.joins)

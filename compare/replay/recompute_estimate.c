@@ -99,12 +99,17 @@ enum {
 /* ---- which columns --------------------------------------------------------------------------- */
 
 /* The squared error of the columns [from, from + WIDTH), and the candidate's squares. */
-static double off_in(const vn_recompute *p, const double *z, const double *c, int64_t of, int64_t from, double *cc)
+static double off_in(const vn_recompute *p, const vn_tensor *own, int64_t of, int64_t from, double *cc)
 {
 	vn_recompute_error s = { 0 };
+	double             z[WIDTH], c[WIDTH];
 
-	for (int i = 0; i < p->n_sample; i++)
-		vn_recompute_add_error(z + i * of + from, c + i * of + from, WIDTH, &s);
+	for (int i = 0; i < p->n_sample; i++) {
+		const int64_t at = vn_recompute_row(p, i) * of + from;
+		vn_tensor_numbers(own, at, WIDTH, z);
+		vn_tensor_numbers(&p->site.cand, at, WIDTH, c);
+		vn_recompute_add_error(z, c, WIDTH, &s);
+	}
 	*cc = s.cc;
 	return s.dd;
 }
@@ -141,32 +146,21 @@ static void choose_blocks(vn_recompute *p, double *off, const double *cc, bool *
 	p->some_off = all > 0 ? dd / all : 0;
 }
 
-static void row_to_f64(double *z, const vn_tensor *x, int64_t row, int64_t of)
-{
-	vn_to_f64(z, (const char *)x->data + (size_t)(row * of) * vn_dtype_size(x->dtype), x->dtype, (size_t)of);
-}
-
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 {
 	const vn_value *v = &p->site.plan->value[p->site.target];
 	const int64_t   of = vn_value_row(v), blocks = (of + WIDTH - 1) / WIDTH;
-	const size_t    n = (size_t)(p->n_sample * of);
 
 	p->some = (vn_some_rows) { .of = of, .width = WIDTH };
 	if (!p->n_sample || of < LEAST)
 		return NULL;
-	double *z = vn_alloc(n, sizeof *z), *c = vn_alloc(n, sizeof *c);
 	double *off = vn_alloc((size_t)blocks, sizeof *off), *cc = vn_alloc_zero((size_t)blocks, sizeof *cc);
 	bool   *chosen = vn_alloc_zero((size_t)blocks, sizeof *chosen);
-	for (int i = 0; i < p->n_sample; i++) {
-		row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
-		row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
-	}
 #pragma omp parallel for num_threads(p->threads)
 	for (int64_t b = 0; b < blocks; b++)
-		off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
+		off[b] = off_in(p, own, of, first_of(b, of), &cc[b]);
 	choose_blocks(p, off, cc, chosen, blocks);
-	VN_FREE(z, c, off, cc, chosen);
+	VN_FREE(off, cc, chosen);
 	if (!(p->some_off > 0 && isfinite(p->some_off)))
 		p->some.n = 0;
 	return p->some.n ? &p->some : NULL;

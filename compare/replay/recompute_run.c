@@ -404,6 +404,17 @@ static bool goes_alone(const vn_node *n)
 	       (n->op == VN_OP_ROWS && n->x.rows.form == VN_ROWS_LOG_SOFTMAX);
 }
 
+/* Those rows of a value, if they are kept; NULL. */
+static const void *kept_rows(run *r, int value)
+{
+	const int root = vn_plan_root(r->plan, value), target = r->p->site.target;
+
+	return vn_value_row(&r->plan->value[root]) == vn_value_row(&r->plan->value[target]) &&
+	               vn_recompute_makes_target(r, root)
+	           ? r->w->sampled
+	           : NULL;
+}
+
 vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
@@ -415,22 +426,23 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 	vn_args             a = vn_recompute_args(r, n);
 	const void         *all;
 	void               *x = NULL;
-	vn_status           st;
+	vn_status           st = VN_OK;
 
-	if (checkpoint && r->w->sampled) {
+	if (kept_rows(r, value)) {
 		*out = vn_alloc(VN_RECOMPUTE_SAMPLE, row);
 		memcpy(*out, r->w->sampled, row * (size_t)p->n_sample);
 		return VN_OK;
 	}
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
-	if ((st = wide ? vn_recompute_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
+	const void *kept = wide ? kept_rows(r, n->in[0]) : NULL;
+	if (!kept && (st = wide ? vn_recompute_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
 		return st;
 	*out = vn_alloc(VN_RECOMPUTE_SAMPLE, row);
 	for (int i = 0; !wide && i < p->n_sample; i++)
 		memcpy((char *)*out + (size_t)i * row, (const char *)all + (size_t)p->sample[i] * row, row);
 	if (wide) {
-		a.in[0] = x;
+		a.in[0] = kept ? kept : x;
 		a.tokens = p->n_sample;
 		if ((st = r->w->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], *out, err))) {
 			free(*out);

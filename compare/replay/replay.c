@@ -323,6 +323,7 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	if ((st = vn_trace_init(&r->trace, r->plan, steps, err)) || (st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
 	r->e[VN_REPLAY_OWN].policy = r->o->policy;
+	r->e[VN_REPLAY_OWN].keeps = true;
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->o->policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].last = r->last;

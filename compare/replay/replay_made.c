@@ -68,6 +68,20 @@ static void *take_place(void *context, size_t elements)
 	return m->data + from;
 }
 
+/* Borrows a value where it is, unless the node is run again while its outputs are still needed
+ * (replay_variants.c). */
+static bool take_lent(void *context, const void *data, size_t elements)
+{
+	vn_replay_engine *e = context;
+	vn_node_output   *m = &e->out[e->n_out];
+
+	if (e->keeps || (e->last && e->last[m->value]))
+		return false;
+	m->t.data = data;
+	m->have = elements * vn_dtype_size(m->t.dtype);
+	return true;
+}
+
 /* Moves the last row to the front. */
 static void keep_last(vn_node_output *m)
 {
@@ -96,7 +110,9 @@ static vn_status take_end(void *context, vn_error *err)
 
 vn_sink vn_replay_sink(vn_replay_engine *e)
 {
-	return (vn_sink) { .ctx = e, .begin = take_begin, .write = take_write, .end = take_end, .place = take_place };
+	return (vn_sink) {
+		.ctx = e, .begin = take_begin, .write = take_write, .end = take_end, .place = take_place, .lend = take_lent
+	};
 }
 
 const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value)

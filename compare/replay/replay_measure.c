@@ -166,8 +166,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	const double          in = error_in(r, node);
 	const char           *axes = vn_entry_axes(vn_recording_entry(r->o->ref, p->ref));
 	const int             threads = r->o->request.options->threads, span = p->replay.span;
-	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(r->o->cand, p->cand) &&
-	                    vn_recording_mapped(r->o->ref, p->ref);
+	const bool            mapped = !order && vn_node_output_in_file(own) && vn_node_output_in_file(fine) &&
+	                    vn_recording_mapped(r->o->cand, p->cand) && vn_recording_mapped(r->o->ref, p->ref);
 	const vn_dtype          format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
 	const vn_span_floor    *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
 	VN_FREED unsigned char *sorted = NULL;
@@ -234,8 +234,8 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	const size_t   n = (size_t)vn_shape_count(&t->shape), all = (size_t)vn_shape_count(&whole);
 	vn_status      st = VN_OK;
 
-	if (n == all && t->dtype == as)
-		return vn_ref_ops.write(e->ref, value, t->data, err);
+	if (n == all && (t->dtype == as || vn_dtype_size(t->dtype) < vn_dtype_size(as))) /* a smaller one is exact */
+		return vn_ref_write(e->ref, value, t->data, t->dtype, err);
 	make_room(r, (all + 1) * vn_dtype_size(as));
 	if (n < all &&
 	    (st = vn_ref_ops.read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */

@@ -17,19 +17,25 @@ enum { VN_REPLAY_OWN, VN_REPLAY_FINE, VN_N_ENGINES };
 typedef struct vn_node_output {
 	int            value;
 	vn_tensor      t;
-	unsigned char *data; /* of t */
+	unsigned char *data; /* of t, unless the engine lent it */
 	size_t         have, room;
 	/* holds data if it is too large for memory; else data is on the heap */
 	vn_scratch     large;
 } vn_node_output;
+
+static inline bool vn_node_output_in_file(const vn_node_output *m)
+{
+	return m->large.file && m->t.data == m->large.data;
+}
 
 typedef struct vn_replay_engine {
 	vn_ref        *ref;
 	vn_policy      policy;
 	vn_node_output out[VN_MAX_OUT + 2];
 	int            n_out;
-	const bool    *last; /* (values) only the last row of it is kept; NULL: of none */
-	vn_taps        taps; /* of the call that is begun */
+	bool           keeps; /* its outputs stay while a node runs again */
+	const bool    *last;  /* (values) only the last row of it is kept; NULL: of none */
+	vn_taps        taps;  /* of the call that is begun */
 } vn_replay_engine;
 
 /* values of one step that are still to be read: the last ones, since they are as large as the

@@ -73,6 +73,7 @@ static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_detail *d,
  * and the profile of both. */
 typedef struct passes {
 	vn_numbers *handle[4];
+	int         threads;
 	int64_t     from;
 	vn_detail  *d;
 	vn_status   st[3];
@@ -83,20 +84,20 @@ static void read_pass(void *ctx, int i)
 {
 	passes *p = ctx;
 	p->st[i] = i < 2 ? read_side(p->handle[i], i, p->from, p->d, &p->why[i])
-	                 : vn_profile_read(p->handle[2], p->handle[3], &p->d->profile, &p->why[i]);
+	                 : vn_profile_read(p->handle[2], p->handle[3], p->threads, &p->d->profile, &p->why[i]);
 }
 
 static vn_status read_numbers(const vn_opened *o, const vn_checkpoint *p, int64_t from, vn_detail *d, vn_error *err)
 {
 	const bool many = vn_recording_share(o->ref) && vn_recording_share(o->cand);
-	passes     x = { .from = from, .d = d };
+	passes     x = { .threads = many ? o->request.options->threads : 1, .from = from, .d = d };
 	vn_status  st = VN_OK;
 	for (int i = 0; i < 4; i++) {
 		vn_error *why = &x.why[i < 2 ? i : 2];
 		x.handle[i] = vn_alloc_check(i % 2 ? vn_numbers_open(o->cand, p->cand, why)
 		                                   : vn_numbers_open(o->ref, p->ref, why));
 	}
-	vn_team_each(many ? o->request.options->threads : 1, 3, read_pass, &x);
+	vn_team_each(x.threads, 3, read_pass, &x);
 	for (int i = 0; i < 3 && !st; i++)
 		if ((st = x.st[i]) && err)
 			*err = x.why[i];

@@ -27,7 +27,10 @@ static bool could_be(const vn_case *t, const vn_node *made)
 	const vn_rounding_format format = as == VN_AS_BF16_CUT ? VN_FORMAT_BF16 : VN_FORMAT_F16;
 	const int64_t            n = vn_shape_count(&t->site->cand.shape);
 
-	for (int64_t i = 0; (as == VN_AS_BF16_CUT || as == VN_AS_F16_CUT) && i < n; i++) {
+	if ((as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT) ||
+	    t->site->cand.dtype == (as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16))
+		return true;
+	for (int64_t i = 0; i < n; i++) {
 		const double x = (double)(float)vn_tensor_number(&t->site->cand, i);
 		if (isfinite(x) && x != vn_in_format(x, format))
 			return false;

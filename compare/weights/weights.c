@@ -23,7 +23,7 @@ vn_tensor *vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m
 
 	for (int i = 1; i < n; i++)
 		assert(strcmp(row[i - 1].name, row[i].name) <= 0); /* vn_weight_twin searches by halves */
-	vn_model_table(m, threads, rows);
+	vn_model_digests(m, threads, rows);
 	for (int i = 0; i < own; i++) {
 		const vn_weight_row *r = vn_weight_twin(row, n, rows[i].name);
 		if (!r || r->dtype != rows[i].dtype || strcmp(r->digest.hex, rows[i].digest.hex) != 0 ||

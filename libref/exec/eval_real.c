@@ -384,7 +384,7 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 			out, &(REAL(vn_conv)) { a->in[0], v[0], a->state[0], a->tokens, &n->c, e, a->past, a->begins, a->threads });
 	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v, a->tokens, row, e); return true;
 	case VN_OP_ROWS: /* an experiment itself */
-		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);
+		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x, a->threads);
 		return true;
 	case VN_OP_DELTA_RULE: return delta_rule(n, a, e, out);
 	case VN_OP_DELAY:

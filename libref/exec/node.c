@@ -104,16 +104,19 @@ static vn_status announce_value(vn_ref *r, const vn_taps *t, int value, int64_t 
 /* Hands over a value (T, ...) that is complete in memory. */
 static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err)
 {
-	const int64_t row = vn_value_row(&r->plan->value[value]);
-	int64_t       first, count;
-	vn_status     st;
+	const int64_t  row = vn_value_row(&r->plan->value[value]);
+	const vn_dtype as = stored_as(r, value);
+	int64_t        first, count;
+	vn_status      st;
 
 	vn_taps_select(t, r->position, r->call.tokens, &first, &count);
 	if (count == 0)
 		return VN_OK;
+	const char *data = (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size;
+	const bool  lends = t->sink.lend && as == r->eval->width;
 	if ((st = announce_value(r, t, value, count, 0, err)) ||
-	    (st = write_values(r, t, stored_as(r, value),
-	                       (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
+	    (!(lends && t->sink.lend(t->sink.ctx, data, (size_t)(count * row))) &&
+	     (st = write_values(r, t, as, data, count * row, err))))
 		return st;
 	return t->sink.end(t->sink.ctx, err);
 }

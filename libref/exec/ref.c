@@ -136,22 +136,28 @@ static vn_status read_value(void *ref, int value, void *data, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status write_value(void *ref, int value, const void *data, vn_error *err)
+vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_dtype from, vn_error *err)
 {
-	vn_ref *r = ref;
 	int64_t n;
 	void   *at = find_value(r, value, true, &n, err);
 
 	if (!at)
 		return VN_ERR_USAGE;
-	const int      root = vn_plan_root(r->plan, value), state = r->plan->value[root].state;
-	const vn_dtype as = vn_policy_dtype(r->policy, vn_value_wide(r->plan, value));
-	vn_convert(at, r->eval->width, data, as, (size_t)n, r->threads);
+	const int root = vn_plan_root(r->plan, value), state = r->plan->value[root].state;
+	vn_convert(at, r->eval->width, data, from, (size_t)n, r->threads);
 	if (state >= 0)
 		vn_states_made(&r->states, state);
 	else
 		vn_ref_placed(r, root);
 	return VN_OK;
+}
+
+static vn_status write_value(void *ref, int value, const void *data, vn_error *err)
+{
+	const vn_ref *r = ref;
+	const bool    known = value >= 0 && value < r->plan->n_values;
+
+	return vn_ref_write(ref, value, data, vn_policy_dtype(r->policy, known && vn_value_wide(r->plan, value)), err);
 }
 
 /* Taps are handed over immediately, so there is nothing to do. */

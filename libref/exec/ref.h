@@ -62,6 +62,9 @@ extern const vn_engine_ops vn_ref_ops;
  * (vn_linear_also_f32). */
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
+/* Like `write`, of numbers in a format whose numbers the value's format holds exactly. */
+vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_dtype from, vn_error *err);
+
 /* Rounds rows of a growing state (tokens, row), of the width that the policy computes in, to the
  * format in which it keeps keys and values. */
 void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t tokens, int threads);

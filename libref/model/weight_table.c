@@ -33,6 +33,7 @@ struct vn_weight_table {
 	vn_weight_row  *rows;
 	unit           *unit;
 	int             n, n_threads;
+	bool            stats; /* wanted */
 	vn_stats_sum  **block; /* (n_weights): the sums of each block of a divided weight; NULL: not divided */
 	atomic_int      taken;
 	atomic_bool     over;
@@ -96,7 +97,7 @@ static void *run_worker(void *table)
 		if (u->task == SUMS)
 			sum_part(t, u);
 		else
-			read_weight(&t->rows[u->weight], t->m, u->weight, u->task == WHOLE, &t->over);
+			read_weight(&t->rows[u->weight], t->m, u->weight, t->stats && u->task == WHOLE, &t->over);
 	}
 	return NULL;
 }
@@ -114,7 +115,12 @@ static size_t parts_of(size_t count)
 	return (count + PART - 1) / PART;
 }
 
-/* Divides a weight of more than half of a thread's share. */
+static bool is_divided(const vn_weight_table *t, const vn_tensor *w, size_t most)
+{
+	return t->stats && w->data && count_of(w) > most;
+}
+
+/* Divides a weight of more than half of a thread's share, if its numbers are summed. */
 static bool divide_work(vn_weight_table *t, int threads)
 {
 	const vn_tensor *w = vn_model_weights(t->m);
@@ -123,10 +129,10 @@ static bool divide_work(vn_weight_table *t, int threads)
 
 	for (int i = 0; i < n; i++)
 		all += count_of(&w[i]);
-	const size_t share = all / ((size_t)threads * 2),
+	const size_t share = threads > 1 ? all / ((size_t)threads * 2) : all,
 				 most = share > vn_weight_table_least ? share : vn_weight_table_least;
 	for (int i = 0; i < n; i++)
-		units += threads > 1 && w[i].data && count_of(&w[i]) > most ? 1 + parts_of(count_of(&w[i])) : 1;
+		units += is_divided(t, &w[i], most) ? 1 + parts_of(count_of(&w[i])) : 1;
 	t->unit = malloc((units + 1) * sizeof *t->unit);
 	t->block = calloc((size_t)n + 1, sizeof *t->block);
 	if (!t->unit || !t->block)
@@ -134,7 +140,7 @@ static bool divide_work(vn_weight_table *t, int threads)
 	for (int turn = 0; turn < 2; turn++) /* divided weights first, because they take longest */
 		for (int i = 0; i < n; i++) {
 			const size_t count = count_of(&w[i]);
-			const bool   divided = threads > 1 && w[i].data && count > most;
+			const bool   divided = is_divided(t, &w[i], most);
 			if (divided != (turn == 0))
 				continue;
 			t->unit[t->n++] = (unit) { divided ? DIGEST : WHOLE, i, 0, count };
@@ -156,13 +162,14 @@ static void free_table(vn_weight_table *t)
 }
 
 /* NULL: no memory. */
-static vn_weight_table *create_table(const vn_model *m, int threads, vn_weight_row *rows)
+static vn_weight_table *create_table(const vn_model *m, int threads, bool stats, vn_weight_row *rows)
 {
 	vn_trouble_spare(true); /* without it, or with fewer threads, the rows take longer */
 	vn_weight_table *t = calloc(1, sizeof *t);
 	if (t) {
 		t->m = m;
 		t->rows = rows;
+		t->stats = stats;
 	}
 	if (t && (!(t->thread = calloc((size_t)threads, sizeof *t->thread)) || !divide_work(t, threads))) {
 		free_table(t);
@@ -182,7 +189,7 @@ static int threads_of(int threads)
 vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight_row *rows)
 {
 	const int        most = threads_of(threads);
-	vn_weight_table *t = create_table(m, most, rows);
+	vn_weight_table *t = create_table(m, most, true, rows);
 	pthread_attr_t   small;
 	sigset_t         all, before;
 
@@ -220,10 +227,10 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 }
 
 /* Uses OpenMP's threads, which the CPU engine that runs next needs anyway. */
-void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
+static void make_table(const vn_model *m, int threads, bool stats, vn_weight_row *rows)
 {
 	const int        most = threads_of(threads);
-	vn_weight_table *t = create_table(m, most, rows);
+	vn_weight_table *t = create_table(m, most, stats, rows);
 
 	if (t) {
 #pragma omp parallel num_threads(most)
@@ -233,5 +240,15 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 	}
 	fill_names(m, rows);
 	for (int i = 0; i < vn_model_plan(m)->n_weights; i++)
-		read_weight(&rows[i], m, i, true, NULL);
+		read_weight(&rows[i], m, i, stats, NULL);
+}
+
+void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
+{
+	make_table(m, threads, true, rows);
+}
+
+void vn_model_digests(const vn_model *m, int threads, vn_weight_row *rows)
+{
+	make_table(m, threads, false, rows);
 }

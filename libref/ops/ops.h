@@ -278,7 +278,8 @@ void REAL(vn_delay)(real *y, const REAL(vn_delayed) * a);
 
 /* Rearranges rows for an experiment: vn_rows_form.   in: x, other; x, other, y (T,N), after `past`
  * rows of earlier calls */
-void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e);
+void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e,
+                   int threads);
 
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */

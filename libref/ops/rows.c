@@ -41,12 +41,14 @@ static void log_softmax(real *y, const real *x, int64_t N)
 		y[n] = (real)((double)x[n] - top - log(sum));
 }
 
-void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e)
+void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e,
+                   int threads)
 {
 	const real      *x = in[0], *other = in[1];
 	const vn_arrange m = arrangement_of(e, past, T, N);
 
 	if (e->rows.form == VN_ROWS_LOG_SOFTMAX) {
+#pragma omp parallel for num_threads(threads)
 		for (int64_t t = 0; t < T; t++)
 			log_softmax(y + t * N, x + t * N, N);
 		return;

@@ -182,6 +182,28 @@ static void what_is_not_finite_is_placed(void)
 	EXPECT(of_heads(), "NaN and infinities are in token 5 of 24", "NaN and infinities are in head 2 of 14");
 }
 
+/* Threads divide an axis of more than 4096 numbers; one thread alone goes row by row. */
+static void sums_do_not_depend_on_threads(void)
+{
+	const vn_shape  wide = { 2, { 2, N / 2 } };
+	const vn_tensor r = { VN_F32, wide, ref }, c = { VN_F32, wide, cand };
+	vn_profile      p[2];
+	vn_error        err;
+
+	correct(1e-3);
+	for (int i = 0; i < 2; i++) {
+		const vn_profile_subject of = { .axes = "token vocab", .threads = i ? 3 : 1 };
+		CU_ASSERT_EQUAL_FATAL(vn_profile_of(&r, &c, &of, &p[i], &err), VN_OK);
+	}
+	CU_ASSERT(p[0].all.error > 0);
+	CU_ASSERT_EQUAL(memcmp(&p[0].all, &p[1].all, sizeof p[0].all), 0);
+	CU_ASSERT_EQUAL(p[0].factor, p[1].factor);
+	for (int a = 0; a < 2; a++)
+		CU_ASSERT_EQUAL(memcmp(p[0].axis[a].at, p[1].axis[a].at, (size_t)wide.dim[a] * sizeof(vn_energy)), 0);
+	vn_profile_free(&p[0]);
+	vn_profile_free(&p[1]);
+}
+
 static void axes_without_names_have_numbers(void)
 {
 	correct(1e-3);
@@ -196,6 +218,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(of_noise_nothing_is_said),
 		TEST(sums_are_those_of_plain_loops),
+		TEST(sums_do_not_depend_on_threads),
 		TEST(heads_are_named),
 		TEST(what_grows_with_the_token_is_said),
 		TEST(kept_rows_have_the_numbers_of_their_tokens),

@@ -68,6 +68,44 @@ static void numbers_are_stored_in_place(void)
 	end();
 }
 
+static bool lend(const vn_replay_engine *to, bool *in_file)
+{
+	const vn_sink  sink = vn_replay_sink(&e);
+	const vn_shape shape = { 2, { 3, 2 } };
+	vn_error       err = { "" };
+
+	e.n_out = 0;
+	e.keeps = to->keeps;
+	CU_ASSERT_EQUAL_FATAL(sink.begin(sink.ctx, 1, VN_F32, &shape, &err), VN_OK);
+	const bool lent = sink.lend(sink.ctx, six, 6);
+	CU_ASSERT_EQUAL(sink.end(sink.ctx, &err), VN_OK);
+	*in_file = vn_node_output_in_file(vn_replay_made(&e, 1));
+	return lent;
+}
+
+/* Numbers that stay with the engine are not copied, unless they must outlast another run of the
+ * node, or one row of them is kept. Memory of an engine is never given back as pages of a file. */
+static void numbers_are_borrowed(void)
+{
+	const bool last[] = { false, true };
+	bool       in_file;
+
+	begin(NULL);
+	e.out[0].room = sizeof six; /* a file of an earlier node */
+	CU_ASSERT_FATAL(vn_scratch_make(&e.out[0].large, VN_SCRATCH_FILE));
+	e.out[0].data = e.out[0].large.data;
+	CU_ASSERT_TRUE(lend(&(vn_replay_engine) { .keeps = false }, &in_file));
+	CU_ASSERT_FALSE(in_file);
+	CU_ASSERT_PTR_EQUAL(e.out[0].t.data, six);
+	CU_ASSERT_EQUAL(e.out[0].have, sizeof six);
+	CU_ASSERT_FALSE(lend(&(vn_replay_engine) { .keeps = true }, &in_file));
+	CU_ASSERT_EQUAL(in_file, e.out[0].large.file != 0);
+	end();
+	begin(last);
+	CU_ASSERT_FALSE(lend(&(vn_replay_engine) { .keeps = false }, &in_file));
+	end();
+}
+
 /* The next node writes in the place of the last one, and needs no more memory for less. */
 static void room_is_used_again(void)
 {
@@ -103,9 +141,9 @@ static void of_some_values_the_last_row_is_kept(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(parts_are_joined),   TEST(numbers_are_stored_in_place),
-		TEST(room_is_used_again), TEST(of_some_values_the_last_row_is_kept),
-		CU_TEST_INFO_NULL,
+		TEST(parts_are_joined),     TEST(numbers_are_stored_in_place),
+		TEST(room_is_used_again),   TEST(of_some_values_the_last_row_is_kept),
+		TEST(numbers_are_borrowed), CU_TEST_INFO_NULL,
 	};
 	return run_suite("replay_made", tests);
 }

@@ -40,6 +40,12 @@ static void the_digits_do_not_depend_on_threads_nor_on_parts(void)
 			CU_ASSERT_EQUAL(memcmp(&row[i].stats, &one[i].stats, sizeof one[i].stats), 0);
 		}
 	}
+	memset(row, 0, (size_t)n * sizeof *row);
+	vn_model_digests(model, 5, row);
+	for (int i = 0; i < n; i++) {
+		CU_ASSERT_STRING_EQUAL(row[i].digest.hex, one[i].digest.hex);
+		CU_ASSERT_EQUAL(row[i].stats.n, 0);
+	}
 	vn_weight_table_least = usual;
 	free(one);
 	free(row);
