@@ -628,12 +628,13 @@ static bool is_block(const changed_search *s, const vn_applied_changed *run)
 static void weigh_run(changed_search *s, const vn_applied_changed *block)
 {
 	enum { TURNS = 8 };
-	const bool scaled = block->kind == VN_CHANGED_SCALED;
-	bool       moved = true;
-	double     left;
+	const vn_last_query *q = &s->x->q->a;
+	const double         work = (double)q->S * q->K * q->H * s->x->n * (double)q->past * TURNS * 2;
+	const bool           scaled = block->kind == VN_CHANGED_SCALED;
+	bool                 moved = true;
+	double               left;
 
-	if (!block->n || is_block(s, block) ||
-	    (double)s->x->q->a.S * s->x->q->a.K * s->x->q->a.H * s->x->n * (double)s->x->q->a.past * TURNS * 2 > MOST_WORK)
+	if (!block->n || is_block(s, block) || work > (scaled ? MOST_WORK : MOST_WORK / 8))
 		return;
 	s->now = *block;
 	left = error_of_steps(s, &s->now, s->x->n);

@@ -265,17 +265,17 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 void vn_sentence_head_roll(const vn_sentence *s)
 {
 	const double q = vn_trial_constant(s->h, "query_roll"), k = vn_trial_constant(s->h, "key_roll"),
-				 v = vn_trial_constant(s->h, "value_roll");
+				 v = vn_trial_constant(s->h, "value_roll"),
+				 by = !isnan(q)  ? q
+	                  : isnan(k) ? v
+	                             : k;
 
 	VN_PUT(s, VN_FORM(A24),
 	       !isnan(q)  ? "queries"
 	       : isnan(v) ? "keys"
 	       : isnan(k) ? "values"
 	                  : "keys and values",
-	       !isnan(q) ? "head" : "key head",
-	       -(!isnan(q)  ? q
-	         : isnan(k) ? v
-	                    : k));
+	       !isnan(q) ? "head" : "key head", fabs(by), fabs(by) > 1 ? "s" : "", by < 0 ? "after" : "before");
 }
 
 void vn_sentence_heads_first(const vn_sentence *s)

@@ -198,9 +198,9 @@ slot("keys_blocks_exchanged", SOME, "C4", lambda a, S: put(a.key, slice(0, 32), 
 changed("values_e4m3_bare_run", "C7*", lambda x: bare(x, 448, torch.float8_e4m3fn), of="v", first=7, end=30)
 changed("values_int8_bare_run_head", "C7*", of_head(lambda x: bare(x, 127, None)), "llama qwen3", of="v", first=9,
         end=41)
-changed("keys_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3 gemma2", of="k", end=PROMPT)
+changed("keys_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3", of="k", end=PROMPT)
 changed("values_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3 gemma2", of="v", end=PROMPT)
-changed("slots_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3 gemma2", end=PROMPT)
+changed("slots_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3", end=PROMPT)
 changed("values_reversed", "C15*", lambda x: x.flip(2), of="v", end=PROMPT)
 changed("values_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
 
