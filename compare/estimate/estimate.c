@@ -137,6 +137,20 @@ static void fit_capacity(vn_case *t, const vn_trial *at)
 		vn_fit_whole(t, &h, (int64_t)best.x, 1, high);
 }
 
+/* Experts have the weights of those of another rank. */
+static void try_moved(vn_case *t, const vn_trial *at)
+{
+	enum { RANKS = 16 };
+	const int E = t->site->plan->node[at->node].c.experts.experts, each = (E + RANKS - 1) / RANKS;
+
+	for (int by = each; by < E && !vn_case_answered(t); by += each) {
+		vn_trial h = *at;
+		h.finding = VN_FINDING_EXPERTS_MOVED;
+		vn_trial_constant_put(&h, "moved", by);
+		vn_try(t, &h);
+	}
+}
+
 /* What is fitted at an operation: a function that reads the number off, or the constant of a
  * finding and its range: for an operation alone, and with other operations in between (no
  * steps: not fitted). The rows of an operation are tried in order until one answers; a row with
@@ -162,6 +176,7 @@ static const struct estimator_row {
 	{ OF(ATTENTION), .read_alone = vn_estimate_head_roll },
 	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
 	{ OF(EXPERTS), .read_alone = fit_capacity, .read_among = fit_capacity },
+	{ OF(EXPERTS), .read_alone = try_moved, .read_among = try_moved },
 	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },
 	{ OF(DELTA_RULE), .read_alone = other_states },

@@ -38,7 +38,7 @@ ACTS = ("silu", "gelu", "gelu_new", "relu", "quick_gelu", "gelu_pytorch_tanh", "
 KINDS = ("full_attention", "sliding_attention", "linear_attention", "chunked_attention", "nosuch")
 OF_ROPE = ("rope_type", "factor", "mscale", "mscale_all_dim", "attention_factor", "truncate", "beta_fast", "beta_slow",
            "partial_rotary_factor", "original_max_position_embeddings", "rope_theta")
-MOST_NOT_JUDGED = 0.05  # of the configs
+MOST_NOT_JUDGED = 0.08  # of the configs: types that transformers refuses in fields that change nothing here
 FIELDS = {  # that some family obeys
     "clip_qkv": (None, 0.5), "use_bidirectional_attention": (True, False), "attn_logit_softcapping": (5.0, None),
     "final_logit_softcapping": (2.0, None), "swiglu_limit": (7.0, 1.0), "scoring_func": ("softmax", "sigmoid"),

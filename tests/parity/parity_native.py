@@ -350,6 +350,7 @@ row("v2 normalised", "E1.after", LATENTS[:1], with_weights(
     lambda l, w, ids: 4 * w / w.sum(-1, keepdim=True)))
 row("v2 sigmoid", "E3", LATENTS[:1], with_weights(lambda l, w, ids: 4 * torch.sigmoid(l.float()).gather(1, ids)))
 row("experts permuted", "E5.next", LATENTS[:1], families.weighing(lambda u, d: (u.roll(-1, 0), d.roll(-1, 0))))
+row("experts of another rank", "E5", EXPERTS, families.weighing(lambda u, d: (u.roll(-3, 0), d.roll(-3, 0))))
 row("gate and up exchanged", "E6.exchanged", LATENTS[:1],
     families.weighing(lambda u, d: (u.roll(u.shape[1] // 2, 1), d)))
 row("rows for halves", "E6.rows", LATENTS + HYBRID, families.weighing(families.by_rows))
