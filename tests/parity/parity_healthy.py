@@ -225,7 +225,8 @@ class Healthy(parity_partial.Partial):
 
 
 # Once called outside: model, engine, attention, tokens, where, what was saved.
-ONCE_OUTSIDE = (("llama", "f32,products=bf16,cache=f16", "sdpa", 90, 386, "decode"),)
+ONCE_OUTSIDE = (("llama", "f32,products=bf16,cache=f16", "sdpa", 90, 386, "decode"),
+                ("llama", "bf16,cache=int8", "eager", 90, 100, "all"), ("qwen2", "bf16,cache=q8_0", "eager", 90, 100, "all"))
 
 
 def one(b, models, which, seed):
@@ -264,7 +265,7 @@ def all_runs(models, draw, every):
 
 def once_outside(models):
     for name, word, *more in ONCE_OUTSIDE:
-        yield (name, next(e for e in ENGINES if e.word == word), *more)
+        yield (name, next(e for e in ENGINES + EIGHT_BITS if e.word == word), *more)
 
 
 def one_layer(b, models):

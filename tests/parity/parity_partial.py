@@ -31,7 +31,10 @@ CAPPED = ("gemma2",)  # sdpa of transformers leaves out the cap of its scores
 ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
                 ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)),
                 ("qwen3_5_text", F32, "eager", 40, 393, ("logits",)),
-                ("experts", F16, "eager", 200, 632, "decode"))
+                ("experts", F16, "eager", 200, 632, "decode"),
+                ("groups", BF16, "eager", 60, 200, ("logits",)),
+                ("groups", F16, "eager", 60, 200, ("logits",)),
+                ("groups", F16, "sdpa", 130, 700, ("logits",)))
 
 # Models whose attention is not flat: a deep one, a wide one, and one with norms of heads.
 SHAPES = {
@@ -42,10 +45,18 @@ SHAPES = {
 }
 EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2}),
            "many": ("qwen3_moe", {"num_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 64,
-                                  "num_hidden_layers": 2, "decoder_sparse_step": 1, "norm_topk_prob": True})}
+                                  "num_hidden_layers": 2, "decoder_sparse_step": 1, "norm_topk_prob": True}),
+           "groups": ("deepseek_v3", {"n_routed_experts": 32, "num_experts_per_tok": 4, "n_group": 8, "topk_group": 3,
+                                      "num_key_value_heads": 8, "moe_intermediate_size": 32, "n_shared_experts": 1,
+                                      "first_k_dense_replace": 1, "num_hidden_layers": 12, "hidden_size": 64,
+                                      "intermediate_size": 128, "q_lora_rank": 20, "kv_lora_rank": 24,
+                                      "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 8,
+                                      "norm_topk_prob": True, "routed_scaling_factor": 2.5})}
 # Scores of experts, but not the choice: equal scores may be chosen in either order.
-WITHOUT_CHOICE = [("many", dtype, points) for dtype in (BF16, F16)
-                  for points in ("*.{router_logits,moe_out}", "*.{router_logits,output}")]
+# Or their weights, in no order of their own.
+WITHOUT_CHOICE = [(name, dtype, points) for dtype in (BF16, F16)
+                  for name, points in (("many", "*.{router_logits,moe_out}"), ("many", "*.{router_logits,output}"),
+                                       ("groups", "*.{router_weights,output}"))]
 
 
 def make(folder, name):
