@@ -14,8 +14,8 @@
 /* TRIALS: passes of B at most. A row may be behind another choice from WRONG floors on; BETTER: of
  * its error is left, at most, where a choice is changed, since others may still be wrong. RESTARTS:
  * of rows that stay wrong. STALLED: rounds that may leave more than LESS of what is wrong: a fault
- * leaves nearly all. FAR: times as wrong as a row may be by chance. APART, FEW: a candidate's rows may
- * stand apart so many times as often as a draw's, and so many more. */
+ * leaves nearly all. FAR: times as wrong as a row may be by chance. APART: a candidate's rows may
+ * stand apart so many times as often as a draw's. FEW: one-row steps of which each may be wrong. */
 enum { TRIALS = 24, RESTARTS = 2, STALLED = 2, APART = 2, FEW = 2 };
 #define WRONG  3.0
 #define BETTER 0.97
@@ -307,7 +307,7 @@ static bool is_like_draws(const vn_settled *s, int draws, int end)
 		all->drawn[i] += count_apart(s, draws, end, i);
 		most = all->drawn[i] > most ? all->drawn[i] : most;
 	}
-	return all->apart <= APART * most + FEW;
+	return all->apart <= APART * most + 1;
 }
 
 /* Frees the choices behind each end that `is` marks. */

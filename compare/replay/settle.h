@@ -8,10 +8,14 @@
  * judged by their own floor, the others against the choice that fits. vernier_parity does the same
  * (settling.py).
  *
+ * Where most rows stay wrong although rounding decides several choices of them, the search was too
+ * short, or a fault is there. If the candidate is like a draw (draws.h) that chooses for itself, it
+ * is judged as one more of them: all choices behind that result are free. Else a fault stays one.
+ *
  * A choice stays loose where it cannot be found: no result of that token was recorded, or rounding
  * decides several choices of a wrong row, of which not every combination is tried. Every second
- * draw of a floor (draws.h) makes another choice there. Most rows of a wrong result are wrong: then
- * none is loose for it.
+ * draw of a floor makes another choice there. Most rows of a wrong result are wrong: then none is
+ * loose for it; of one-token steps, most steps.
  *
  * Costs a pass of B and two draws where choices without ids are behind a span, and at most 24 more
  * of B where rows are wrong behind a tie, in each of which every token tries what only it has:

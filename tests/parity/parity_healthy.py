@@ -226,7 +226,8 @@ class Healthy(parity_partial.Partial):
 
 # Once called outside: model, engine, attention, tokens, where, what was saved.
 ONCE_OUTSIDE = (("llama", "f32,products=bf16,cache=f16", "sdpa", 90, 386, "decode"),
-                ("llama", "bf16,cache=int8", "eager", 90, 100, "all"), ("qwen2", "bf16,cache=q8_0", "eager", 90, 100, "all"))
+                ("llama", "bf16,cache=int8", "eager", 90, 100, "all"),
+                ("qwen2", "bf16,cache=q8_0", "eager", 90, 100, "all"))
 
 
 def one(b, models, which, seed):
