@@ -25,7 +25,7 @@ def numbers(d):
 
 def rounding(x, word):
     """Mean square of one rounding of the numbers x to the format; of 400 for float32 and float64."""
-    return (EPS[word] ** 2 * 0.54 * x ** 2 + (TINY[word] * EPS[word]) ** 2) / 12 * (400 if word in ("f32", "f64") else 1)
+    return (EPS[word] ** 2 * 0.54 * x ** 2 + (TINY[word] * EPS[word]) ** 2) / 12 * (400 if EPS[word] < 1e-6 else 1)
 
 
 def ratios(c, hi, lo, word):

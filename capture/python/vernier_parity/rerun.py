@@ -119,13 +119,14 @@ def _no_model(path: str) -> str:
 
 
 def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None, plain: bool = False) -> Any:
-    """The module in another format, as from_pretrained makes it: in transformers' models, buffers that are not saved,
-    such as rotary frequencies, stay as they are, and some weights, of routers for one, are float32. shelf: where its
-    weights are to lie; plain: no weight is float32 if others have 16 bits."""
+    """The module in another format, as from_pretrained makes it: in transformers' models, rotary frequencies, buffers
+    that are not saved, stay as they are, and some weights, of routers for one, are float32. shelf: where its weights
+    are to lie; plain: no weight is float32 if others have 16 bits."""
     keep = {}
     if hasattr(model, "get_input_embeddings"):
         saved = model.state_dict()
-        keep = {n: b.clone() for n, b in model.named_buffers() if n not in saved}
+        keep = {n: b.clone() for n, b in model.named_buffers() if n not in saved and (
+            "freq" in n or not b.is_floating_point())}
         if hasattr(model, "_get_dtype_plan") and not plain:
             # code that widens what it multiplies with them names float32, also in float64
             plan = model._get_dtype_plan(torch.bfloat16 if dtype == torch.float64 else dtype)

@@ -23,6 +23,7 @@ MOST_LEFT_OUT = 1 / 2  # of the rows of a result
 FREE = 4.0  # times the squared change that exchanging all choices makes: others of them may make more
 WRONG = 3.0  # floors from which a row may be behind another choice
 FAR = 9.0  # times the squared error of the floor that are not explained by what was tried alone
+MOST_UNEXPLAINED = 1 / 4  # of an error: the exchanged choices are then those of the candidate, or some are
 BETTER = 0.97  # of its error is left, at most, where a choice is exchanged: others may still be wrong
 Place = Tuple[int, int]  # node, number of its choice
 Cell = Tuple[Any, int]  # results, and which of their rows; -1: all
@@ -55,14 +56,14 @@ class Settling:
                     self.wave[i] = max(at, self.wave.get(i, 0))
         self.by: Dict[Place, Any] = {}  # how each row is exchanged (choices.py)
         self.budget = float(TRIALS)
-        self.rest = 0.0  # if not all could be tried alone: the squared error that one makes
+        self.rest = 0.0  # if not all that may be exchanged were tried: the squared error that they may make
         self.known: Dict[Tuple[Place, int, int], Any] = {}  # place, to, row of what was tried alone -> what it changed
 
     def settled(self) -> Tuple["Results", "Results"]:
         """The results of both sides, where the reference makes the choices that the candidate made."""
         if any(not torch.equal(a.ids, b.ids) for i in self.behind for a, b in self._pairs(i)):
             self.floor = self._same_choices()
-        restarts = RESTARTS
+        restarts, first = RESTARTS, self._left()
         while self.budget > 0:
             trials = self._trials()
             if not trials:
@@ -76,6 +77,8 @@ class Settling:
                 for at, x in stuck:
                     self.by[at] = torch.where(x, 0, self.by[at])
             self._again()
+        if self._left() < first * MOST_UNEXPLAINED:  # it is choices, of which not every combination was tried
+            self.rest = self._of_one() * len({(at, row) for at, _, row in self.known})
         self._leave_out()
         self.r.exchanged, self.r.fine.marks = {}, {}
         for (i, _), x in self.by.items():
@@ -144,8 +147,8 @@ class Settling:
                     if t.alone and not self.by[at].view(-1)[row]:
                         self.known[at, t.to, row] = d
         any_taken = False
-        if first and cut_short and self.known:
-            self.rest = sum(float(d.square().sum()) for d in self.known.values()) / len(self.known)
+        if first and cut_short:
+            self.rest = self._of_one()
         for (key, c), of in found.items():
             e = self._error(*self._judging(of[0][0][0], self.by[of[0][0]]), c)
             left = float(e.square().sum())
@@ -158,6 +161,16 @@ class Settling:
                 e, left, any_taken = e - d, least_error, True
                 of = [x for x in of if (x[0], x[2]) != (at, row)]
         return any_taken
+
+    def _of_one(self) -> float:
+        """The squared error that another choice makes."""
+        return sum(float(d.square().sum()) for d in self.known.values()) / max(1, len(self.known))
+
+    def _left(self) -> float:
+        """The squared error of all results behind choices."""
+        every = {j for of in self.behind.values() for j in of if (j.row, j.out) in self.expected}
+        found = [self._errors(j, self.expected[j.row, j.out], 1) for j in every]
+        return sum(float(e.sum()) for e in found if e is not None)
 
     def _part(self, of: Sequence["Judged"], rows: int, c: int, t: Optional["Results"]) -> Any:
         """The numbers of a cell in some results; None: the candidate's."""
