@@ -4,6 +4,7 @@ python -m vernier_parity dequantize SOURCE DIR: write the weights of a quantised
 python -m vernier_parity reference | replay | explain | isolate MODEL_DIR ...: judge one of any PyTorch model."""
 
 import argparse
+import difflib
 import os
 import shlex
 import sys
@@ -14,6 +15,10 @@ import numpy as np
 
 from . import RecordingError, __version__, open as open_recording
 from .printed import printed
+
+
+MODEL_COMMANDS = ("reference", "replay", "explain", "isolate")
+COMMANDS = ("selftest", "dequantize", *MODEL_COMMANDS)
 
 
 def say(text: str, to: Optional[TextIO] = None) -> None:
@@ -82,18 +87,24 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     try:
         if words[:1] == ["dequantize"]:
             return dequantize(words[1:])
-        if words[:1] and words[0] in ("reference", "replay", "explain", "isolate"):
+        if words[:1] and words[0] in MODEL_COMMANDS:
             from .any_model import command
             return command(words[0], words[1:], Arguments)
         if words[:1] == ["record"] and not os.path.isfile("record"):
             raise RecordingError("record is a function: with vernier_parity.record(model, FILE): model(ids), around "
                                  "a call in your own program (vernier help pytorch.md)")
         if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
-            raise RecordingError(f"{words[0]}: no such file; commands are those of the program: "
-                                 f"vernier {shlex.join(words)}")
+            near = difflib.get_close_matches(words[0], COMMANDS, 1)
+            raise RecordingError(f"{words[0]}: no such file; " +
+                                 (f"did you mean {near[0]}?" if near else
+                                  f"commands here are {', '.join(COMMANDS)}; those of the program: "
+                                  f"vernier {shlex.join(words)}"))
         return show(words)
     except BrokenPipeError:
         raise
+    except ModuleNotFoundError as e:
+        say(f"vernier_parity: {e}; to install it: {shlex.quote(sys.executable)} -m pip install {e.name}", sys.stderr)
+        return 2
     except (RecordingError, ImportError, OSError) as e:
         say(f"vernier_parity: {e}", sys.stderr)
         return 2
