@@ -52,8 +52,9 @@ for system in ${systems:-debian ubuntu}; do
 		touch "$root.bare/.done"
 	fi
 	if [ ! -e "$root.build" ]; then
-		cp -a "$root.bare" "$root.build"
-		mkdir -p "$root.build/vernier/source"
+		rm -rf "$root.new" # of a run that was ended
+		cp -a "$root.bare" "$root.new"
+		mv "$root.new" "$root.build"
 	fi
 	rm -rf "$root.build/vernier/source" "$root.build/vernier/build/"*.deb
 	mkdir -p "$root.build/vernier/source"

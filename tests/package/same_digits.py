@@ -41,7 +41,8 @@ def dump_into(folder):
 
 def run(program, folder, *words):
     done = subprocess.run([*program, *words], cwd=folder, capture_output=True, text=True, check=False,
-                          env={"PATH": "/usr/bin:/bin", "NO_COLOR": "1", "LC_ALL": "C", "OMP_WAIT_POLICY": "passive"})
+                          env={"PATH": "/usr/bin:/bin", "NO_COLOR": "1", "LC_ALL": "C", "OMP_WAIT_POLICY": "passive",
+                               "VERNIER_SPECS": str(ROOT / "specs")})  # of which they print paths
     text = "".join(line + "\n" for line in (done.stdout + done.stderr).split("\n") if not OWN.search(line))
     return f"{text}[{done.returncode}]\n"
 

@@ -86,7 +86,7 @@ static void thousands_of_unknowns_take_seconds(void)
 	clock_t start = clock();
 
 	CU_ASSERT_TRUE(solve((given) { MANY, 0 }, 2 * MANY, 1, x));
-	CU_ASSERT((double)(clock() - start) / CLOCKS_PER_SEC < 4);
+	CU_ASSERT((double)(clock() - start) / CLOCKS_PER_SEC < 4 || is_emulated());
 	for (int i = 0; i < MANY; i++)
 		CU_ASSERT_DOUBLE_EQUAL(x[i], sin(i), 1e-8);
 	free(x);
