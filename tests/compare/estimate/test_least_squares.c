@@ -81,13 +81,13 @@ static void equations_that_do_not_determine_the_unknowns_are_refused(void)
  * time while they wait. */
 static void thousands_of_unknowns_take_seconds(void)
 {
-	enum { MANY = 2048 };
-	double *x = malloc(MANY * sizeof *x);
-	clock_t start = clock();
+	const int many = is_emulated() ? 300 : 2048; /* qemu would take ten minutes */
+	double   *x = malloc((size_t)many * sizeof *x);
+	clock_t   start = clock();
 
-	CU_ASSERT_TRUE(solve((given) { MANY, 0 }, 2 * MANY, 1, x));
+	CU_ASSERT_TRUE(solve((given) { many, 0 }, 2 * many, 1, x));
 	CU_ASSERT((double)(clock() - start) / CLOCKS_PER_SEC < 4 || is_emulated());
-	for (int i = 0; i < MANY; i++)
+	for (int i = 0; i < many; i++)
 		CU_ASSERT_DOUBLE_EQUAL(x[i], sin(i), 1e-8);
 	free(x);
 }
