@@ -113,7 +113,7 @@ static void a_few_numbers_may_be_off_by_one_place(void)
 	add_numbers(BF16, false);
 	for (int i = 0; i < 3; i++)
 		sum[50 * i] = (float)next_in_bits((double)sum[50 * i], BF16);
-	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { VN_FORMAT_BF16, false }), 3);
+	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { .format = VN_FORMAT_BF16 }), 3);
 	CU_ASSERT_EQUAL(differing(), 0); /* they are the candidate's */
 }
 
@@ -122,9 +122,9 @@ static void more_than_a_quarter_may_not(void)
 	add_numbers(BF16, false);
 	for (int i = 0; i < N / 4; i++)
 		sum[2 * i] = (float)next_in_bits((double)sum[2 * i], BF16);
-	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { VN_FORMAT_BF16, false }), N / 4);
+	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { .format = VN_FORMAT_BF16 }), N / 4);
 	sum[1] = (float)next_in_bits((double)sum[1], BF16);
-	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { VN_FORMAT_BF16, false }), -1);
+	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { .format = VN_FORMAT_BF16 }), -1);
 	CU_ASSERT_EQUAL(differing(), N / 4 + 1); /* they are as computed */
 }
 
@@ -132,7 +132,7 @@ static void two_places_are_too_many(void)
 {
 	add_numbers(BF16, false);
 	sum[7] = (float)next_in_bits(next_in_bits((double)sum[7], BF16), BF16);
-	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { VN_FORMAT_BF16, false }), -1);
+	CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { .format = VN_FORMAT_BF16 }), -1);
 	CU_ASSERT_EQUAL(differing(), 1);
 }
 
@@ -140,7 +140,7 @@ static void two_places_are_too_many(void)
  * more than one place off. A large one may not. */
 static void in_16_bits_only_a_sum_that_nearly_cancels_may_be_two_places_off(void)
 {
-	const vn_applied_format edit = { VN_FORMAT_BF16, false };
+	const vn_applied_format edit = { .format = VN_FORMAT_BF16 };
 
 	add_numbers(BF16, false);
 	a[7] = 1;
