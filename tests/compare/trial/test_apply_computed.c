@@ -94,9 +94,9 @@ static void a_result_is_rounded_alone_or_with_its_inputs(void)
 	for (int i = 0; i < 4; i++) {
 		const bool whole = i & 1;
 		add_numbers(of[i / 2].bits, whole);
-		CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { of[i / 2].format, whole }), 0);
+		CU_ASSERT_EQUAL(made_narrow((vn_applied_format) { of[i / 2].format, whole, false }), 0);
 		CU_ASSERT_EQUAL(differing(), 0);
-		CU_ASSERT_NOT_EQUAL(made_narrow((vn_applied_format) { of[i / 2].format, !whole }), 0);
+		CU_ASSERT_NOT_EQUAL(made_narrow((vn_applied_format) { of[i / 2].format, !whole, false }), 0);
 	}
 }
 
