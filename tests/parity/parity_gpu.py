@@ -78,6 +78,13 @@ def cost(known):
     return max(norm / known["rms"] if norm else 0.0, largest / known["absmax"] if largest else 0.0)
 
 
+def cost_of(cost, name):
+    """A cache of keys or values costs what these do."""
+    layer, _, point = name.rpartition(".")
+    made = {"k_cache": "k_rope", "v_cache": "v_proj"}.get(point, point)
+    return cost.get(f"{layer}.{made}" if layer else made, 0.0)
+
+
 def over(own, least):
     return own / least if least > 0 else (0.0 if own == 0 else float("inf"))
 
@@ -129,7 +136,7 @@ def check(vernier, device, model, ids, label, cost={}, floors=FLOORS, *more):
             print(f"{label}: {name}: shapes differ")
             return False
         off = relative(single[name], r)
-        allowed = max(1e-5, 6 * relative(r, double[name]) if double else 0.0, 4 * cost.get(name, 0.0))
+        allowed = max(1e-5, 6 * relative(r, double[name]) if double else 0.0, 4 * cost_of(cost, name))
         worst32 = max(worst32, (off, name))
         good &= off <= allowed
         r, own, least = (cut(name, x) for x in (r, half[name], floor[name]))
