@@ -6,9 +6,9 @@ fields: what vernier does not refuse by name, it computes as transformers does.
 
 N configs of chance, of random models: fields that some family has set, changed, removed or of another type; unknown
 activations, kinds of layers, kinds of RoPE. Fails: another end than a refusal or a recording; logits that are not
-transformers' (a config that transformers itself refuses is not judged: few); an unchanged config that is not equal; a
-refusal without the file and what it found (a
-context shorter than the prompt is refused as the prompt's).
+transformers' (a config that transformers itself refuses is not judged: few, besides those whose types it refuses); an
+unchanged config that is not equal; a refusal without the file and what it found (a context shorter than the prompt is
+refused as the prompt's).
 Then a checkpoint in MXFP4: the way out that the refusal names gives the model that transformers runs.
 
 Needs torch and transformers (77, skipped, without).
@@ -38,7 +38,9 @@ ACTS = ("silu", "gelu", "gelu_new", "relu", "quick_gelu", "gelu_pytorch_tanh", "
 KINDS = ("full_attention", "sliding_attention", "linear_attention", "chunked_attention", "nosuch")
 OF_ROPE = ("rope_type", "factor", "mscale", "mscale_all_dim", "attention_factor", "truncate", "beta_fast", "beta_slow",
            "partial_rotary_factor", "original_max_position_embeddings", "rope_theta")
-MOST_NOT_JUDGED = 0.08  # of the configs: types that transformers refuses in fields that change nothing here
+REFUSED_TYPE = "of a type that transformers refuses"
+FINE = "equal", "refused", REFUSED_TYPE, "not judged"
+MOST_NOT_JUDGED = 0.03  # of the configs: 4 and 6 of 500 with seeds 1 and 2, such as rope_type: null
 FIELDS = {  # that some family obeys
     "clip_qkv": (None, 0.5), "use_bidirectional_attention": (True, False), "attn_logit_softcapping": (5.0, None),
     "final_logit_softcapping": (2.0, None), "swiglu_limit": (7.0, 1.0), "scoring_func": ("softmax", "sigmoid"),
@@ -102,17 +104,17 @@ def captured(vernier, directory):
 
 
 def theirs(directory):
-    """transformers' logits; None where it refuses, or invents weights."""
+    """transformers' logits; why there are none where it refuses, or invents weights."""
     try:
         m, info = golden.family_of(directory)[1].model_class.from_pretrained(
             directory, config=golden.text_config(directory), dtype=torch.float32, attn_implementation="eager",
             experts_implementation="eager", output_loading_info=True)
         if info["mismatched_keys"] or {k for k in map(str, info["missing_keys"])} - {"lm_head.weight"}:
-            return None
+            return "other weights"
         with torch.no_grad():
             return m.eval()(torch.tensor([IDS]), use_cache=False).logits[0].double().numpy()
-    except (SystemExit, Exception):  # pylint: disable=broad-exception-caught
-        return None
+    except (SystemExit, Exception) as e:  # pylint: disable=broad-exception-caught
+        return f"{type(e).__name__}: {e}"
 
 
 def judged(vernier, at):
@@ -122,7 +124,9 @@ def judged(vernier, at):
         place = "\n" not in words and (at in words or "the model's context of" in words)
         return ("crashed" if status != 2 else "refused" if place else "refused without its place"), words
     want = theirs(at)
-    return ("not judged" if want is None else "equal" if apart(ours, want) < 1e-4 else "OTHER NUMBERS"), words
+    if isinstance(want, str):
+        return REFUSED_TYPE if want.startswith("StrictDataclass") else "not judged", want
+    return ("equal" if apart(ours, want) < 1e-4 else "OTHER NUMBERS"), words
 
 
 def apart(a, b):
@@ -190,10 +194,14 @@ def main():
             put(at, config)
             what, words = judged(a.vernier, at)
             count[what] += 1
-            if what not in ("refused", "not judged", "equal"):
-                good = False
+            good &= what in FINE
+            if what not in FINE[:3]:
                 print(f"{os.path.basename(at)}: {'; '.join(said)}: {what} {words}")
-        good &= mxfp4(a.vernier, d) and count["not judged"] <= a.count * MOST_NOT_JUDGED
+        good &= mxfp4(a.vernier, d)
+    most = max(3, int(a.count * MOST_NOT_JUDGED))
+    if count["not judged"] > most:
+        good = False
+        print(f"{count['not judged']} not judged: at most {most} may be")
     print(", ".join(f"{n} {what}" for what, n in sorted(count.items())))
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")
     sys.exit(0 if good else 1)
