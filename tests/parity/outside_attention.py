@@ -109,7 +109,7 @@ def _(m, a):
 
 
 def rolled(name, families, ids, *parts, by=1):
-    """Heads have what those before them should."""
+    """Each head has what belongs to the one before it."""
 
     @attends(name, families, ids, origin=SOFTMAX)
     def _(m, a):
