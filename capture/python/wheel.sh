@@ -10,8 +10,7 @@
 # Vulkan's headers are those of this machine; the shaders depend on neither's glibc.
 #
 # Needs root, Debian 12 or newer with debootstrap, glslc, libvulkan-dev and python3-venv, and 2 GB.
-# The roots are kept for the next time (default: /var/tmp/vernier-wheel, and with .try): the first
-# build takes ten minutes, a further one two.
+# The roots are kept for the next time (default: /var/tmp/vernier-wheel, and with .try).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=build root=/var/tmp/vernier-wheel
@@ -24,6 +23,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 fail() { echo "wheel.sh: $*" >&2; exit 2; }
+. tests/package/keep.sh
 [ "$(id -u)" = 0 ] || fail "a root folder with Debian 11 can be made by root only"
 for tool in debootstrap glslc unshare; do
 	command -v $tool >/dev/null || fail "$tool is missing: apt-get install debootstrap glslc util-linux"
@@ -38,7 +38,7 @@ inside() { # ROOT
 		env -i PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 		LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
-		bash -euo pipefail -s
+		bash -euo pipefail -s 9<&-
 }
 
 connect() { # ROOT: names of hosts, and certificates
@@ -46,9 +46,10 @@ connect() { # ROOT: names of hosts, and certificates
 	cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
 }
 
+keep "$root.try" "$root"
 if [ ! -e "$root/.debian" ]; then
 	echo "== a Debian 11 root in $root"
-	rm -rf "$root"
+	find "$root" -mindepth 1 -delete
 	debootstrap --variant=minbase bullseye "$root" >/dev/null
 	inside "$root" <<'T' >/dev/null
 apt-get update -q
@@ -111,7 +112,7 @@ T
 fi
 
 echo "== the wheel"
-rm -rf "$root/vernier/source" "$root/vernier/wheels"
+rm -rf "$root/vernier"
 mkdir -p "$root/vernier/source" "$root/vernier/wheels"
 git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests' |
 	xargs -0 cp -p --parents -t "$root/vernier/source"
@@ -132,7 +133,7 @@ echo "== tried in a clean environment"
 capture/python/wheel_works.sh "$wheel"
 echo "== tried in a Debian 11 root"
 if [ ! -e "$root.try/.debian" ]; then
-	rm -rf "$root.try"
+	find "$root.try" -mindepth 1 -delete
 	debootstrap --variant=minbase --include=python3-venv,ca-certificates bullseye "$root.try" >/dev/null
 	touch "$root.try/.debian"
 fi

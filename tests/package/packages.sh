@@ -20,6 +20,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 fail() { echo "packages.sh: $*" >&2; exit 1; }
+. tests/package/keep.sh
 [ "$(id -u)" = 0 ] || fail "a root folder with another system can be made by root only"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
@@ -28,7 +29,7 @@ inside() { # ROOT
 	unshare --mount bash -c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$1" \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive \
-		bash -euo pipefail -s
+		bash -euo pipefail -s 9<&-
 }
 bare() { # SYSTEM ROOT: nothing but the release
 	case $1 in
@@ -42,7 +43,7 @@ bare() { # SYSTEM ROOT: nothing but the release
 		debootstrap $keys --variant=minbase --components=main,universe noble "$2" "" $script >/dev/null ;;
 	esac
 }
-mkdir -p "$roots" "$out"
+keep "$roots"
 for system in ${systems:-debian ubuntu}; do
 	echo "== $system"
 	root=$roots/$system
@@ -56,7 +57,7 @@ for system in ${systems:-debian ubuntu}; do
 		cp -a "$root.bare" "$root.new"
 		mv "$root.new" "$root.build"
 	fi
-	rm -rf "$root.build/vernier/source" "$root.build/vernier/build/"*.deb
+	rm -rf "$root.build/vernier"
 	mkdir -p "$root.build/vernier/source"
 	git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests/fuzz' |
 		xargs -0 cp -p --parents -t "$root.build/vernier/source"

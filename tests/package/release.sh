@@ -15,13 +15,14 @@
 #
 # --build: a build folder (default: build/release), whose program is brought up to date and
 # installed. --roots: where wheel.sh, packages.sh and aarch64.sh keep their roots (default:
-# /var/tmp/vernier-*), 8 GB. There is also what --with made of this commit, and a further run takes
-# it over: after a failure, the same command goes on with the part that failed. The parts are made
-# of a clone, so the tree may change meanwhile. Nothing is published: .github/workflows/release.yml
-# does that, for a tag. Exit status 0: every file is there, and works.
+# /var/tmp/vernier-*), 8 GB. The files that --with makes are kept there, too, in parts: the next run
+# of the same commit with the same tools takes unchanged ones, so after a failure the same command
+# goes on with the part that failed. (Remove parts to make all again.) They are made of a clone: the
+# tree may change meanwhile. Nothing is published: .github/workflows/release.yml does that, for a
+# tag. Exit status 0: every file is there, and works.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-line="$0 $*"
+line=$(printf '%q ' "$0" "$@")
 out=build/release-files build=build/release roots=/var/tmp/vernier- more=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -40,6 +41,7 @@ while [ $# -gt 0 ]; do
 done
 fail() { echo "release.sh: $*" >&2; exit 1; }
 . tests/package/fill.sh
+. tests/package/keep.sh
 python=${PYTHON:-python3} owner=$(cat .github/packaging/owner)
 [ "$owner" != OWNER ] || echo "release.sh: .github/packaging/owner names nobody yet: OWNER stays" >&2
 version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
@@ -48,9 +50,6 @@ grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
 	fail "pyproject.toml has another version than $version"
 [ -z "$(git status --porcelain --untracked-files=no)" ] || fail "files differ from the commit: commit them first"
 name=vernier-$version arch=$(uname -m) head=$(git rev-parse HEAD)
-mkdir -p "${roots}parts"
-exec 8>"${roots}parts/lock"
-flock -n 8 || fail "another release.sh uses ${roots}*"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$out"
@@ -191,9 +190,12 @@ grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the be
 
 # ---- what takes long: each part by itself, of a clone; once for a commit ------------------------
 if [ "$more" ]; then
+	keep "${roots}parts"
 	tree=${roots}parts/tree
-	git -C "$tree" cat-file -e "$head" 2>/dev/null || { rm -rf "$tree"; git clone -q --shared --no-checkout . "$tree"; }
-	git -C "$tree" checkout -q --detach --force "$head" # leaves the times of files that stay the same
+	git init -q "$tree" # not a clone, which git refuses of another user's repository
+	git rev-parse --path-format=absolute --git-path objects >"$tree/.git/objects/info/alternates"
+	git --git-dir="$tree/.git" --work-tree="$tree" checkout -q --detach --force "$head"
+	git --git-dir="$tree/.git" --work-tree="$tree" clean -qfdx
 fi
 make_part() { # PART FOLDER: its files
 	case $1 in
@@ -205,23 +207,36 @@ make_part() { # PART FOLDER: its files
 		done
 		rmdir "$2/$1"
 		;;
-	aarch64) "$tree/tests/package/aarch64.sh" -o "$2" --root "${roots}aarch64" --x86 "$build/compare/vernier" ;;
+	aarch64) "$tree/tests/package/aarch64.sh" -o "$2" --root "${roots}aarch64" --x86 "$vernier" ;;
 	esac
+}
+mark() { # PART: what it was made of and with, and its files
+	echo "$head"
+	case $1 in
+	wheel) stat -c %y "${roots}wheel/.libraries" ;;
+	debian | ubuntu) stat -c %y "${roots}packages/$1.bare/.done" ;;
+	aarch64)
+		aarch64-linux-gnu-gcc --version
+		qemu-aarch64-static --version
+		stat -c %y "${roots}aarch64/.libraries"
+		;;
+	esac
+	cd "${roots}parts/$1" && sha256sum -- *
 }
 failed=
 for part in $more; do
 	folder=${roots}parts/$part
-	if [ "$(cat "$folder.commit" 2>/dev/null)" = "$head" ]; then
+	if (mark "$part") 2>&1 | cmp -s - "$folder.made"; then
 		echo "== $part: already made of this commit"
 		cp "$folder"/* "$out/"
 		continue
 	fi
 	echo "== $part"
 	SECONDS=0
-	rm -rf "$folder" "$folder.commit"
+	rm -rf "$folder" "$folder.made"
 	mkdir "$folder"
 	set +e # `if`, and `||`, would take -e from what they run
-	(set -e; make_part "$part" "$folder") 2>&1 8>&- | tee "$folder.log"
+	(set -e; make_part "$part" "$folder") 2>&1 | tee "$folder.log"
 	status=${PIPESTATUS[0]}
 	set -e
 	echo "== $part: exit status $status after $SECONDS s"
@@ -230,7 +245,7 @@ for part in $more; do
 		continue
 	fi
 	cp "$folder"/* "$out/"
-	echo "$head" >"$folder.commit"
+	(mark "$part") >"$folder.made"
 done
 if [ "$failed" ]; then
 	for part in $failed; do
