@@ -202,16 +202,21 @@ static vn_status explain_replayed(const vn_opened *o, const vn_result *r, vn_all
 
 /* ---- which of several answers that the numbers cannot tell apart comes first ----------------- */
 
+/* The place of h among the aliases of x; -1: it is none. */
+static int alias_of(const vn_findings *x, const vn_trial *h)
+{
+	for (int i = 0; i < x->n_alias; i++)
+		if (vn_trial_same(&x->by[i], h))
+			return i;
+	return -1;
+}
+
 /* The number of origins that the answer explains. */
 static int count_explained(const vn_all_findings *x, const vn_trial *h)
 {
 	int n = 0;
 	for (int i = 0; i < x->n; i++)
-		for (int k = 0; k < x->of[i].n_alias; k++)
-			if (vn_trial_same(&x->of[i].by[k], h)) {
-				n++;
-				break;
-			}
+		n += alias_of(&x->of[i], h) >= 0;
 	return n;
 }
 
@@ -307,6 +312,42 @@ static void order_aliases(const vn_opened *o, const vn_result *r, const vn_all_f
 	}
 }
 
+/* The findings of the origin that this operation makes, in the step of x; NULL: it is none. */
+static const vn_findings *origin_at(const vn_opened *o, const vn_result *r, const vn_all_findings *all,
+                                    const vn_findings *x, int node)
+{
+	const vn_plan *p = vn_model_plan(o->model);
+
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *c = &r->checkpoints.of[all->of[i].checkpoint];
+		const int            v = c->step == r->checkpoints.of[x->checkpoint].step ? vn_plan_find(p, c->name) : -1;
+		if (v >= 0 && &all->of[i] != x && p->value[vn_plan_root(p, v)].node == node)
+			return &all->of[i];
+	}
+	return NULL;
+}
+
+/* A mistake that was made at another origin, and is the answer there, explains both. Answers here
+ * that are none there drop out: they would need a second mistake. */
+static void drop_needing_another(const vn_opened *o, const vn_result *r, const vn_all_findings *all, vn_findings *x)
+{
+	const vn_findings *there = NULL;
+	int                kept = 0;
+
+	for (int i = 0; !there && i < x->n_alias; i++) {
+		const vn_findings *y = origin_at(o, r, all, x, x->by[i].node);
+		there = y && alias_of(y, &x->by[i]) == 0 ? y : NULL;
+	}
+	if (!there)
+		return;
+	for (int i = 0; i < x->n; i++)
+		if (i >= x->n_alias || alias_of(there, &x->by[i]) >= 0)
+			x->by[kept++] = x->by[i];
+	x->n_alias -= x->n - kept;
+	x->n_fit -= x->n - kept;
+	x->n = kept;
+}
+
 /* ---- origins --------------------------------------------------------------------------------- */
 
 /* After the first IN_FULL origins, slow strategies are skipped, and an origin at the same point as
@@ -357,15 +398,6 @@ static void explain_origin(vn_case *t, vn_all_findings *all, int point)
 		vn_explain_point(t, NULL);
 	}
 	all->n++;
-}
-
-/* The place of h among the aliases of x; -1: it is none. */
-static int alias_of(const vn_findings *x, const vn_trial *h)
-{
-	for (int i = 0; i < x->n_alias; i++)
-		if (vn_trial_same(&x->by[i], h))
-			return i;
-	return -1;
 }
 
 /* Another origin of the same point, in another layer, with this alias; -1. */
@@ -603,6 +635,8 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 	drop_lone_pairs(o, r, x);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(o, r, x, &x->of[i]);
+	for (int i = 0; i < x->n; i++)
+		drop_needing_another(o, r, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++) {
 		answer_outside(o, r, x, &x->of[i]);
 		answer_inside(o, r, x, &x->of[i]);

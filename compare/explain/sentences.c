@@ -143,6 +143,16 @@ static vn_point neighbour_point(vn_point point)
 	}
 }
 
+/* The checkpoint of that name in the step of x; NULL: none. */
+static const vn_checkpoint *beside(const vn_result *r, const vn_findings *x, const char *name)
+{
+	for (int i = 0; name && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].step == r->checkpoints.of[x->checkpoint].step &&
+		    strcmp(r->checkpoints.of[i].name, name) == 0)
+			return &r->checkpoints.of[i];
+	return NULL;
+}
+
 const char *vn_counterpart(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_checkpoint **found)
 {
 	const vn_plan       *p = vn_model_plan(o->model);
@@ -150,13 +160,10 @@ const char *vn_counterpart(const vn_opened *o, const vn_result *r, const vn_find
 	const int            v = vn_plan_find(p, me->name);
 	const char          *name = NULL;
 
-	*found = NULL;
 	for (int i = 0; v >= 0 && i < p->n_values; i++)
 		if (p->value[i].point == neighbour_point(p->value[v].point) && p->value[i].layer == p->value[v].layer)
 			name = p->value[i].name;
-	for (int i = 0; name && i < r->checkpoints.n; i++)
-		if (r->checkpoints.of[i].step == me->step && strcmp(r->checkpoints.of[i].name, name) == 0)
-			*found = &r->checkpoints.of[i];
+	*found = beside(r, x, name);
 	return name;
 }
 
@@ -192,8 +199,8 @@ static bool by_capture(const vn_findings *x, const bool *shown)
 	return false;
 }
 
-/* Names such a place if mistakes are made elsewhere than at the checkpoint's own operation. */
-static const char *uncaptured_words(const vn_opened *o, const vn_result *r, const vn_findings *x, const bool *shown)
+/* The place of one of the mistakes, if not all are made at the checkpoint's own operation; NULL. */
+static const char *apart_words(const vn_opened *o, const vn_result *r, const vn_findings *x, const bool *shown)
 {
 	const vn_plan *p = vn_model_plan(o->model);
 	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name),
@@ -214,7 +221,7 @@ static const char *uncaptured_words(const vn_opened *o, const vn_result *r, cons
 static void put_separate(const vn_opened *o, const vn_result *r, const vn_all_findings *all, vn_findings *x)
 {
 	const char          *name;
-	const vn_checkpoint *beside;
+	const vn_checkpoint *at;
 	bool                 shown[VN_EXPLAIN_KEPT] = { true };
 	int                  aliases = 0;
 
@@ -222,16 +229,17 @@ static void put_separate(const vn_opened *o, const vn_result *r, const vn_all_fi
 		aliases += shown[i] = vn_alias_in_all_steps(r, all, x, i);
 	if (!aliases)
 		return;
-	if ((name = uncaptured_words(o, r, x, shown)))
+	if (!(name = apart_words(o, r, x, shown)) && !by_capture(x, shown))
+		name = vn_counterpart(o, r, x, &at);
+	at = beside(r, x, name);
+	if (at && at->m.n)
+		snprintf(x->separating_input, sizeof x->separating_input, "look at %s, which is %s here", name,
+		         at->origin ? "also wrong" : "right");
+	else if (name)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x, shown))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
 		         vn_name_in_layer(r->checkpoints.of[x->checkpoint].name));
-	else if ((name = vn_counterpart(o, r, x, &beside)) && beside)
-		snprintf(x->separating_input, sizeof x->separating_input, "look at %s, which is %s here", name,
-		         beside->origin ? "also wrong" : "right");
-	else if (name)
-		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (vn_recording_tokens(o->cand, NULL, NULL) < ENOUGH_TO_TELL)
 		snprintf(x->separating_input, sizeof x->separating_input,
 		         "a prompt of %d tokens or more, another layer, or another model", ENOUGH_TO_TELL);

@@ -16,7 +16,9 @@ run -o all.h5 --precision f16 --inject 'R1@*'
 run -o alike.h5 --inject A1.head@layer1
 run -o capture.h5 --inject P20@layer1.v_proj
 run -o stale.h5 --inject P10.context@layer1
-for f in half one all alike capture stale; do told $f.h5; done
+run -o behind.h5 --inject N15@layer1
+run -o unnormed.h5 --inject N20@layer1
+for f in half one all alike capture stale behind unnormed; do told $f.h5; done
 echo "== the page begins with the answer"
 vernier explain ref.h5 one.h5 --model "$M" --format html |
 	sed -n 's/^<dt>\([a-z ]*\)<.dt><dd>\(layer1.q_rope: [^:]*\).*/\1: \2/p; /<.dl>/q' | head -n 1
