@@ -203,42 +203,6 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 	return st;
 }
 
-/* Refuses what begins as other files do. A zero byte alone may stand in a text. */
-static vn_status check_text(const char *path, vn_error *err)
-{
-	static const struct {
-		const char *mark, *is, *member;
-	} others[] = {
-		{ "\x93NUMPY", "an array of numpy", "" },
-		{ "PK\3\4", "a dump of arrays", "['input_ids']" },
-		{ "\x89HDF", "HDF5, as recordings are", NULL },
-		{ "\xff\xfe", "UTF-16", NULL },
-		{ "\xfe\xff", "UTF-16", NULL },
-	};
-	char      begin[8] = "";
-	const int fd = vn_plain_open(path, O_RDONLY);
-
-	if (fd < 0 || read(fd, begin, sizeof begin - 1) < 0)
-		*begin = '\0'; /* reading the file will say why */
-	if (fd >= 0)
-		close(fd);
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-		if (strncmp(begin, others[i].mark, strlen(others[i].mark)) != 0 ||
-		    (*begin == 'P' && !vn_text_ends(path, ".npz")))
-			continue;
-		if (others[i].member)
-			return vn_fail(err, VN_ERR_FORMAT,
-			               "%s: %s, not text; if it holds token ids: python3 -c \"import numpy; "
-			               "print(*numpy.load('%s')%s.ravel())\" >prompt.ids, then --ids @prompt.ids",
-			               path, others[i].is, strpbrk(path, "'\"\\$`") ? "FILE" : path, others[i].member);
-		return vn_fail(err, VN_ERR_FORMAT,
-		               *begin == '\x89' ? "%s: %s, not text: --ids-from %s takes the tokens of a recording"
-		                                : "%s: %s, and a text is UTF-8: iconv -f UTF-16 -t UTF-8 %s",
-		               path, others[i].is, path);
-	}
-	return *begin ? vn_other_format(path, false, err) : VN_OK;
-}
-
 vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
 {
 	struct stat s;
@@ -246,9 +210,9 @@ vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, v
 		return vn_fail(err, VN_ERR_USAGE, "the name of a file is missing behind '@'");
 	const bool stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
 	vn_status  st = VN_OK;
-	return stream                         ? read_stream(path, text, bytes, err)
-	       : (st = check_text(path, err)) ? st
-	                                      : vn_read_text(path, MOST_TEXT, text, bytes, err);
+	return stream                            ? read_stream(path, text, bytes, err)
+	       : (st = vn_other_text(path, err)) ? st
+	                                         : vn_read_text(path, MOST_TEXT, text, bytes, err);
 }
 
 vn_status vn_arguments_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)

@@ -4,6 +4,7 @@
 #include "libref/base/text.h"
 #include "libref/model/hub.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ static const struct {
 	  "Runtime computes is imported from .npz (vernier help dump.md)" },
 	{ ".tflite", 0, NULL, "a TensorFlow Lite graph is no model here: give the HuggingFace directory" },
 };
+enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 static vn_status refuse_pickle(const char *path, bool model, vn_error *err)
 {
@@ -57,27 +59,87 @@ static vn_status refuse_pickle(const char *path, bool model, vn_error *err)
 	                       path, strpbrk(path, "'\"\\$`") ? "FILE" : path);
 }
 
-vn_status vn_other_format(const char *path, bool model, vn_error *err)
+/* Reads the first bytes. Returns how many; -1: it cannot be read. */
+static ssize_t read_begin(const char *path, unsigned char begin[BEGIN])
 {
-	unsigned char begin[BEGIN];
 	const int     fd = vn_plain_open(path, O_RDONLY);
-	const ssize_t got = fd < 0 ? -1 : read(fd, begin, sizeof begin);
-	const size_t  n = got > 0 ? (size_t)got : 0;
+	const ssize_t n = fd < 0 ? -1 : read(fd, begin, BEGIN);
 
 	if (fd >= 0)
 		close(fd);
+	return n;
+}
+
+/* Does it have the mark of row i? */
+static bool is_marked(int i, const unsigned char *begin, size_t n)
+{
+	const size_t bytes = strlen(formats[i].mark);
+	return n >= formats[i].at + bytes && memcmp(begin + formats[i].at, formats[i].mark, bytes) == 0;
+}
+
+static bool is_letters(const char *mark)
+{
+	while (isalpha((unsigned char)*mark))
+		mark++;
+	return !*mark;
+}
+
+vn_status vn_other_format(const char *path, bool model, vn_error *err)
+{
+	unsigned char begin[BEGIN];
+	const ssize_t got = read_begin(path, begin);
+	const size_t  n = got > 0 ? (size_t)got : 0;
+
 	if (got == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its download fail?", path);
 	if (n >= 4 && memcmp(begin, "GGUF", 4) == 0)
 		return VN_OK;
-	for (size_t i = 0; n && i < sizeof formats / sizeof *formats; i++) {
-		const char  *mark = formats[i].mark;
-		const size_t bytes = mark ? strlen(mark) : 0;
-		if ((!formats[i].ending || vn_text_ends(path, formats[i].ending)) && n >= formats[i].at + bytes &&
-		    (!mark || memcmp(begin + formats[i].at, mark, bytes) == 0))
+	for (int i = 0; n && i < N_FORMATS; i++)
+		if ((!formats[i].ending || vn_text_ends(path, formats[i].ending)) &&
+		    (!formats[i].mark || is_marked(i, begin, n)))
 			return formats[i].says ? vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s", path, formats[i].says)
 			                       : refuse_pickle(path, model, err);
+	return VN_OK;
+}
+
+/* A text may have any name, and even a zero byte; but not one beside a mark of letters. */
+vn_status vn_other_text(const char *path, vn_error *err)
+{
+	static const struct {
+		size_t      bytes;
+		const char *mark, *is, *member; /* member: it may hold token ids, in this array of numpy */
+	} others[] = {
+		{ 6, "\x93NUMPY", "an array of numpy", "" },
+		{ 4, PACKED, "a dump of arrays", "['input_ids']" },
+		{ 4, "\x89HDF", "HDF5, as recordings are", NULL },
+		{ 4, "\xff\xfe\0\0", "UTF-32", NULL },
+		{ 4, "\0\0\xfe\xff", "UTF-32", NULL },
+		{ 2, "\xff\xfe", "UTF-16", NULL },
+		{ 2, "\xfe\xff", "UTF-16", NULL },
+	};
+	unsigned char begin[BEGIN];
+	const ssize_t got = read_begin(path, begin);
+	const size_t  n = got > 0 ? (size_t)got : 0; /* reading all of it will say why it cannot be read */
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (n < others[i].bytes || memcmp(begin, others[i].mark, others[i].bytes) != 0 ||
+		    (*begin == 'P' && !vn_text_ends(path, ".npz")))
+			continue;
+		if (others[i].member)
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s: %s, not text; if it holds token ids: python3 -c \"import numpy; "
+			               "print(*numpy.load('%s')%s.ravel())\" >prompt.ids, then --ids @prompt.ids",
+			               path, others[i].is, strpbrk(path, "'\"\\$`") ? "FILE" : path, others[i].member);
+		return *begin == 0x89
+		           ? vn_fail(err, VN_ERR_FORMAT, "%s: %s, not text: --ids-from %s takes the tokens of a recording",
+		                     path, others[i].is, path)
+		           : vn_fail(err, VN_ERR_FORMAT, "%s: %s, and a text is UTF-8: iconv -f %s -t UTF-8 %s", path,
+		                     others[i].is, others[i].is, path);
 	}
+	for (int i = 0; i < N_FORMATS; i++)
+		if (!formats[i].ending && is_marked(i, begin, n) && (!is_letters(formats[i].mark) || memchr(begin, 0, n)))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s", path,
+			               formats[i].says ? formats[i].says : "a pickle, not text");
 	return VN_OK;
 }
 

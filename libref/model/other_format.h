@@ -10,6 +10,8 @@
  * what to do. model: it was given as a model. VN_OK: it may be GGUF or unknown, or cannot be
  * read. */
 vn_status vn_other_format(const char *path, bool model, vn_error *err);
+/* Refuses what is known to be no text, by its first bytes alone: a text may have any name. */
+vn_status vn_other_text(const char *path, vn_error *err);
 /* Refuses a model that is not there: an address, or "owner/name", which is how a hub names a model.
  * why: an errno. */
 vn_status vn_other_place(const char *path, int why, vn_error *err);

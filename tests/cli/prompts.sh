@@ -38,11 +38,13 @@ import editing as h5py
 print([t.decode() for t in h5py.File('a.h5')['run/token_text'][()]])"
 echo "== files that are no text"
 printf '\223NUMPY' >a.npy && printf 'PK\003\004' >a.npz && cp a.npz a.zip && gzip -k a.npy
-printf '\377\376a\0' >16.txt
-for file in a.npy a.npz a.zip a.npy.gz 16.txt a.h5; do
+printf '\377\376a\0' >16.txt && printf '\377\376\0\0a\0\0\0' >32.txt && printf '\200\2}' >a.pkl && tar cf a.tar a.npy
+for file in a.npy a.npz a.zip a.npy.gz a.pkl a.tar 16.txt 32.txt a.h5; do
 	say capture ref "$M" --prompt @$file -o b.h5
 done
 say capture ref "$M" --ids @a.npy -o b.h5
+echo "== a text may have any name, and begin as other files do"
+for file in a.pt a.onnx a.bin; do printf 'BZhang %0250d ustar' 0 >$file && shown --prompt @$file | cut -c 1-40; done
 echo "== a token that begins every text"
 cp -r "$M" llama
 cat >change.py <<'P'
