@@ -321,7 +321,7 @@ static void what_would_separate_two_answers_is_told(void)
 	CU_ASSERT_STRING_EQUAL(x.separating_input, "look at layer1.k_rope, which is right here");
 	by[1].node = p->value[vn_plan_find(p, "layer1.q_proj")].node;
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separating_input, "a recording that includes layer1.q_proj");
+	CU_ASSERT_STRING_EQUAL(x.separating_input, "look at layer1.q_proj, which is right here");
 	x = of_point("layer1.attn_norm", 0, by, 2);
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.attn_norm")].node;
 	put_sentences(&x, 1);
