@@ -50,17 +50,22 @@ static int failing_measured(const vn_result *r)
 	return n;
 }
 
-/* Was every operation judged, and all of its rows? */
-static bool all_judged(const vn_opened *o, const vn_result *r)
+/* Was every operation before the last accumulated error judged alone, and all of its rows? */
+static bool judged_before(const vn_opened *o, const vn_result *r)
 {
-	bool all = !o->replayed || !vn_recording_replayed(o->replayed->recording, VN_REPLAYED_UNJUDGED)->n;
+	int n = r->checkpoints.n;
 
-	for (int i = 0; all && !o->replayed && i < r->checkpoints.n; i++) {
+	if (o->replayed)
+		return !vn_recording_replayed(o->replayed->recording, VN_REPLAYED_UNJUDGED)->n;
+	while (n && r->checkpoints.of[n - 1].status != VN_ACCUMULATED)
+		n--;
+	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &r->checkpoints.of[i];
-		const vn_step       *step = p->m.n ? vn_recording_step(o->ref, p->step) : NULL;
-		all = p->m.n && (!p->replayed || p->replay.span <= 1) && (!step || step->rows == step->tokens);
+		const vn_step       *step = vn_recording_step(o->ref, p->step);
+		if (!p->m.n || !p->replayed || p->replay.span > 1 || (step && step->rows != step->tokens))
+			return false;
 	}
-	return all;
+	return true;
 }
 
 const char *vn_report_say_counts(const vn_opened *o, const vn_result *r, char text[VN_WORDS])
@@ -96,9 +101,11 @@ const char *vn_report_say_counts(const vn_opened *o, const vn_result *r, char te
 	}
 	if (r->verdict.n_status[VN_ACCUMULATED])
 		vn_text_add(
-			text, VN_WORDS, "; accumulated error is over the limit at %d checkpoint%s, but %s is within its own limit",
+			text, VN_WORDS,
+			"; accumulated error is over the limit at %d checkpoint%s, but each operation before%s is within its "
+			"own limit",
 			r->verdict.n_status[VN_ACCUMULATED], r->verdict.n_status[VN_ACCUMULATED] == 1 ? "" : "s",
-			all_judged(o, r) ? "each operation before" : "what was judged before, recomputed from what was recorded,");
+			judged_before(o, r) ? "" : " that could be recomputed from the recording");
 	const int known = r->n_since[VN_KNOWN] + r->n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
