@@ -12,11 +12,12 @@ const vn_eval *vn_eval_for(vn_policy p)
 	return p.storage == VN_F64 ? &vn_evaluator_f64 : &vn_evaluator_f32;
 }
 
-/* A product of so few tokens that it is summed in double takes no time. */
+/* A product of so few tokens that it is summed in double takes no time. An experiment computes one
+ * otherwise, and alone. */
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b)
 {
-	if (n->op != VN_OP_LINEAR || a.sums != VN_F32 || b.sums != VN_F32 || a.products || b.products ||
-	    vn_policy_mixed(a) || vn_policy_mixed(b))
+	if (n->op != VN_OP_LINEAR || vn_node_experiment(n) || a.sums != VN_F32 || b.sums != VN_F32 || a.products ||
+	    b.products || vn_policy_mixed(a) || vn_policy_mixed(b))
 		return false;
 	const vn_matrix m = vn_matrix_of(w, n->c.linear.transposed != 0);
 	return !vn_linear_is_small(&m, tokens);

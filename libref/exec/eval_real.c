@@ -37,7 +37,7 @@ static bool compute_both(const vn_args *a, const vn_operands *f, real *out)
 }
 #endif
 
-static bool compute_product(const vn_args *a, const vn_operands *f, real *out)
+static bool compute_plain(const vn_args *a, const vn_operands *f, real *out)
 {
 	(void)a; /* in double */
 #if VN_REAL == 32
@@ -112,13 +112,23 @@ static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out
 		vn_operands     own = *given;
 		own.x = x;
 		own.w = &narrow;
-		memcpy(x, a->in[0], n * sizeof *x);
+		memcpy(x, given->x, n * sizeof *x);
 		if (f)
 			REAL(vn_role_rows)(x, a->tokens, given->w->N, f, false, a->threads);
-		good = compute_product(a, &own, out);
+		good = compute_plain(a, &own, out);
 	}
 	free((void *)(uintptr_t)copy.data);
 	return good;
+}
+
+static bool has_roles(vn_policy p)
+{
+	return p.role[VN_ROLE_WEIGHTS] || operands(p);
+}
+
+static bool compute_product(const vn_args *a, const vn_operands *f, real *out)
+{
+	return (has_roles(a->policy) ? compute_narrow : compute_plain)(a, f, out);
 }
 
 /* Adds b to y, and rounds the sum. */
@@ -186,14 +196,12 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
 	const vn_dtype  kept = n->c.linear.kept ? (vn_dtype)(n->c.linear.kept - 1) : a->w[0]->dtype;
-	const bool      rounds = a->policy.products && vn_ggml_rounds(kept);
+	const bool      rounds = a->policy.products && !has_roles(a->policy) && vn_ggml_rounds(kept);
 	vn_operands     f = { a->in[0], &w, bias, a->tokens, a->policy, a->threads };
 	bool            ok = true;
 	VN_FREED real  *x = NULL;
 	VN_FREED float *sums = NULL;
 
-	if (a->policy.role[VN_ROLE_WEIGHTS] || operands(a->policy))
-		return compute_narrow(a, &f, out);
 	if (e && e->linear.parts)
 		return compute_parts(a, &f, e, out);
 	if (e && e->linear.format)

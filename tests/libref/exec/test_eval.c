@@ -35,6 +35,32 @@ static void rows_of_a_long_call_have_its_products(void)
 	}
 }
 
+/* A product in a format is in it whatever formats the policy has, and is not shared. */
+static void a_product_in_a_format_is_in_it_under_every_policy(void)
+{
+	enum { IN = 512, OUT = 256, T_ALL = 96 };
+	static float    x[T_ALL * IN], w[OUT * IN], y[2][T_ALL * OUT];
+	const vn_tensor t = { VN_F32, { 2, { OUT, IN } }, w };
+	vn_node         n = { .op = VN_OP_LINEAR };
+	vn_policy       roles = F32;
+
+	for (int i = 0; i < T_ALL * IN; i++)
+		x[i] = (float)sin(1.7 * i);
+	for (int i = 0; i < OUT * IN; i++)
+		w[i] = (float)sin(2.3 * i + 1);
+	roles.role[VN_ROLE_WEIGHTS] = VN_ROLE_F8;
+	CU_ASSERT_TRUE(vn_eval_shares(&n, &t, T_ALL, F32, F32));
+	n.x.linear.format = VN_FORMAT_BF16;
+	CU_ASSERT_FALSE(vn_eval_shares(&n, &t, T_ALL, F32, F32));
+	for (int k = 0; k < 2; k++) {
+		const vn_args a = { .policy = k ? roles : F32, .threads = 1, .tokens = T_ALL, .in = { x }, .w = { &t } };
+		CU_ASSERT_EQUAL(vn_eval_for(a.policy)->node(&n, &a, OUT, OUT, y[k], NULL), VN_OK);
+		for (int i = 0; i < T_ALL * OUT; i++)
+			CU_ASSERT_EQUAL((double)y[k][i], vn_in_format((double)y[k][i], VN_FORMAT_BF16));
+	}
+	CU_ASSERT_NOT_EQUAL(memcmp(y[0], y[1], sizeof *y), 0);
+}
+
 /* ---- changed constants ----------------------------------------------------------------------- */
 
 static vn_plan *changed(const char *value, const char *constant, double to)
@@ -276,6 +302,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(rows_of_a_long_call_have_its_products),
+		TEST(a_product_in_a_format_is_in_it_under_every_policy),
 		TEST(a_clone_whose_constants_do_not_fit_its_shapes_is_refused),
 		TEST(a_changed_constant_changes_its_own_node_and_nothing_beside_it),
 		TEST(a_node_computed_elsewhere_and_written_gives_the_same_bits),
