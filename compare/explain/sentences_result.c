@@ -422,7 +422,9 @@ void vn_sentence_reordered(const vn_sentence *s)
 		       list[0], what);
 		return;
 	}
-	if (s->h->applied.result.number > 1)
+	if (s->p && s->p->value[s->p->node[s->h->node].out[0]].rank > 2)
+		VN_PUT(s, "of the product (heads x dim): ");
+	else if (s->h->applied.result.number > 1)
 		VN_PUT(s, "on axis %.0f of its shape: ", s->h->applied.result.number - 2);
 	for (int i = 0; i + 3 < s->h->applied.result.n; i += 4) {
 		const int   first = list[i], last = list[i + 1], from = list[i + 2], to = from + (last - first) * list[i + 3];

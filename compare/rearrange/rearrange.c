@@ -146,14 +146,17 @@ static void try_axis(vn_rearranged *r, int axis)
 }
 
 /* Columns of a product that are a few places late or early, as rows of its matrix are if it is read
- * from the wrong row on. */
+ * from the wrong row on. They are at least LEAST, so that even those of one token fit none of the
+ * few places by chance. */
 static void try_rolled_columns(vn_rearranged *r)
 {
 	enum { FARTHEST = 8, LEAST = 3 * FARTHEST };
 	axis_map x = { .outer = r->like->shape.dim[0], .row = 1 };
 
+	if (r->like->shape.rank < 2)
+		return;
 	x.rows = r->n / x.outer;
-	if (r->like->shape.rank < 2 || x.rows < LEAST || x.rows > LONGEST * LONGEST)
+	if (x.rows < LEAST || x.rows > LONGEST * LONGEST)
 		return;
 	x.from = vn_alloc((size_t)x.rows, sizeof *x.from);
 	for (int by = -FARTHEST; by <= FARTHEST && !vn_case_answered(r->t); by++) {

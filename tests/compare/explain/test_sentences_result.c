@@ -39,6 +39,19 @@ static vn_trial result(vn_finding finding, int n, const int *list)
 	return h;
 }
 
+/* Columns of heads are those of the whole product. */
+static void columns_of_another_order_are_told(void)
+{
+	const int list[] = { 0, 2, 45, 1 };
+	vn_trial  h = result(VN_FINDING_AXIS_REORDERED, 4, list);
+
+	h.applied.result.number = 1;
+	says(h, "columns 0-2 hold columns 45-47");
+	value[0].rank = 3;
+	says(h, "of the product (heads x dim): columns 0-2 hold columns 45-47");
+	value[0].rank = 0;
+}
+
 static void slots_of_a_cache_are_told(void)
 {
 	says((vn_trial) { .finding = VN_FINDING_NEW_SLOTS_MOVED, .applied.slots = { .by = -1, .newest = true } },
@@ -106,6 +119,7 @@ static void a_factor_has_its_name(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
+		TEST(columns_of_another_order_are_told),
 		TEST(slots_of_a_cache_are_told),
 		TEST(ranks_are_listed_from_the_shorter_side),
 		TEST(rows_and_channels_are_runs),

@@ -107,6 +107,19 @@ static void heads_in_another_order_are_found_with_the_order(void)
 	end_explained(&e);
 }
 
+/* Across heads. */
+static void columns_that_moved_by_a_few_places_are_found(void)
+{
+	vn_trial h;
+
+	fill();
+	for (int i = 0; i < T * N; i++)
+		cand[i] = q[i / N * N + (i % N + N - 3) % N];
+	CU_ASSERT_TRUE_FATAL(found(&h));
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_AXIS_REORDERED);
+	CU_ASSERT_TRUE(h.applied.result.list[0] == 0 && h.applied.result.list[2] == N - 3);
+}
+
 static void other_numbers_are_no_arrangement(void)
 {
 	vn_trial h;
@@ -124,6 +137,7 @@ int main(void)
 		TEST(rows_in_reverse_order_are_found),
 		TEST(exchanged_axes_are_found_with_their_order),
 		TEST(heads_in_another_order_are_found_with_the_order),
+		TEST(columns_that_moved_by_a_few_places_are_found),
 		TEST(other_numbers_are_no_arrangement),
 		CU_TEST_INFO_NULL,
 	};
