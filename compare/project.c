@@ -115,8 +115,8 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 	if (!*path)
 		return VN_OK;
 	vn_status st = vn_read_own_text(path, VN_YAML_MOST, &mine, &text, &n, err);
-	if (st == VN_ERR_NOTFOUND)
-		return vn_fail(err, VN_ERR_IO, "%s: a link that leads nowhere", path);
+	if (st && !mine) /* gone meanwhile */
+		return st;
 	*(mine ? &p->path : &p->ignored) = vn_alloc_text(path);
 	if (!st && mine && !(st = vn_yaml_open(p->path, text, n, "a project", &r.y, err)))
 		st = vn_yaml_document(r.y, "a project", sections, sizeof sections / sizeof *sections, &r);

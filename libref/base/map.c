@@ -2,9 +2,9 @@
 #include "libref/base/map.h"
 #include "libref/base/files.h"
 #include "libref/base/system.h"
-#include "libref/base/trouble.h"
 #include "libref/base/temporary.h"
 #include "libref/base/text.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -342,12 +342,15 @@ vn_status vn_read_own_text(const char *path, size_t limit, bool *mine, char **te
 	regular     f;
 
 	*text = NULL;
-	*mine = lstat(path, &link) == 0 && link.st_uid == geteuid(); /* anybody can leave a link in /tmp */
-	if (!*mine)
+	*mine = false;
+	if (lstat(path, &link) != 0)
+		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (!(*mine = link.st_uid == geteuid())) /* anybody can leave a link in /tmp */
 		return VN_OK;
-	const vn_status st = open_regular(path, S_ISLNK(link.st_mode) ? 0 : O_NOFOLLOW, &f, err);
+	const bool      leads = S_ISLNK(link.st_mode);
+	const vn_status st = open_regular(path, leads ? 0 : O_NOFOLLOW, &f, err);
 	if (st)
-		return st;
+		return leads && st == VN_ERR_NOTFOUND ? vn_fail(err, VN_ERR_IO, "%s: a link that leads nowhere", path) : st;
 	if ((*mine = f.s.st_uid == geteuid()))
 		return read_open(&f, limit, text, bytes, err);
 	close(f.fd);

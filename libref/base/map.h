@@ -34,7 +34,8 @@ vn_status vn_maps_unchanged(vn_error *err);
  * VN_ERR_FORMAT. Written to meanwhile: VN_ERR_IO. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 /* The same of a file that decides what is done; *mine is false, and nothing is read, if another
- * user owns it, or the link that leads to it. */
+ * user owns it, or the link that leads to it. VN_ERR_NOTFOUND: there is none
+ * (any more); a link that leads nowhere is VN_ERR_IO. */
 vn_status vn_read_own_text(const char *path, size_t limit, bool *mine, char **text, size_t *bytes, vn_error *err);
 
 /* Opens a regular file for reading or, with O_RDWR, for both. Returns -1, with errno, for anything

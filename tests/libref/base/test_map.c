@@ -284,6 +284,10 @@ static void a_text_is_ours_by_the_file_that_was_opened(void)
 	CU_ASSERT_EQUAL_FATAL(vn_read_own_text(link, 10, &mine, &text, &n, NULL), VN_OK);
 	CU_ASSERT_TRUE(mine);
 	free(text);
+	CU_ASSERT_EQUAL_FATAL((unlink(link), symlink("nowhere", link)), 0);
+	CU_ASSERT_EQUAL(vn_read_own_text(link, 10, &mine, &text, &n, NULL), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_read_own_text(toy_path(dir, "gone"), 10, &mine, &text, &n, NULL), VN_ERR_NOTFOUND);
+	CU_ASSERT_FALSE(mine);
 	of_another = true; /* lstat has said another thing, before the file took this name */
 	CU_ASSERT_EQUAL(vn_read_own_text(toy_path(dir, "own"), 10, &mine, &text, &n, NULL), VN_OK);
 	of_another = false;
