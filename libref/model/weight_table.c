@@ -25,7 +25,7 @@ typedef enum weight_task { WHOLE, DIGEST, SUMS } weight_task;
 typedef struct unit {
 	weight_task task;
 	int         weight;
-	size_t      from, count; /* elements */
+	size_t      all, from, count; /* elements: of the weight, and of this unit */
 } unit;
 
 struct vn_weight_table {
@@ -120,6 +120,18 @@ static bool is_divided(const vn_weight_table *t, const vn_tensor *w, size_t most
 	return t->stats && w->data && count_of(w) > most;
 }
 
+/* By weight: the largest take longest, and begun last, one would be alone at the end. A digest and
+ * the sums of the same weight follow each other, while it is in memory. */
+static int larger_first(const void *a, const void *b)
+{
+	const unit *x = a, *y = b;
+
+	return x->all != y->all         ? (x->all < y->all) - (x->all > y->all)
+	       : x->weight != y->weight ? x->weight - y->weight
+	       : x->task != y->task     ? (x->task > y->task) - (x->task < y->task)
+	                                : (x->from > y->from) - (x->from < y->from);
+}
+
 /* Divides a weight of more than half of a thread's share, if its numbers are summed. */
 static bool divide_work(vn_weight_table *t, int threads)
 {
@@ -137,20 +149,18 @@ static bool divide_work(vn_weight_table *t, int threads)
 	t->block = calloc((size_t)n + 1, sizeof *t->block);
 	if (!t->unit || !t->block)
 		return false;
-	for (int turn = 0; turn < 2; turn++) /* divided weights first, because they take longest */
-		for (int i = 0; i < n; i++) {
-			const size_t count = count_of(&w[i]);
-			const bool   divided = is_divided(t, &w[i], most);
-			if (divided != (turn == 0))
-				continue;
-			t->unit[t->n++] = (unit) { divided ? DIGEST : WHOLE, i, 0, count };
-			if (!divided)
-				continue;
-			if (!(t->block[i] = calloc((count + PIECE - 1) / PIECE, sizeof **t->block)))
-				return false;
-			for (size_t from = 0; from < count; from += PART)
-				t->unit[t->n++] = (unit) { SUMS, i, from, smaller(count - from, PART) };
-		}
+	for (int i = 0; i < n; i++) {
+		const size_t count = count_of(&w[i]);
+		const bool   divided = is_divided(t, &w[i], most);
+		t->unit[t->n++] = (unit) { divided ? DIGEST : WHOLE, i, count, 0, count };
+		if (!divided)
+			continue;
+		if (!(t->block[i] = calloc((count + PIECE - 1) / PIECE, sizeof **t->block)))
+			return false;
+		for (size_t from = 0; from < count; from += PART)
+			t->unit[t->n++] = (unit) { SUMS, i, count, from, smaller(count - from, PART) };
+	}
+	qsort(t->unit, (size_t)t->n, sizeof *t->unit, larger_first);
 	return true;
 }
 
