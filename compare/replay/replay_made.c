@@ -18,23 +18,26 @@ void vn_node_output_free(vn_node_output *m)
 	m->room = 0;
 }
 
-static void make_room(vn_node_output *m, size_t bytes)
+/* Room for all of m->t, when it is known that it is not borrowed. */
+static void make_room(vn_node_output *m)
 {
-	vn_node_output_free(m);
-	m->data = bytes >= LARGE && vn_scratch_make(&m->large, bytes) ? m->large.data : vn_alloc(bytes, 1);
-	m->room = bytes;
+	const size_t bytes = (size_t)vn_shape_count(&m->t.shape) * vn_dtype_size(m->t.dtype);
+
+	if (bytes > m->room) {
+		vn_node_output_free(m);
+		m->data = bytes >= LARGE && vn_scratch_make(&m->large, bytes) ? m->large.data : vn_alloc(bytes, 1);
+		m->room = bytes;
+	}
+	m->t.data = m->data;
 }
 
 static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_replay_engine *e = context;
 	vn_node_output   *m = &e->out[e->n_out];
-	const size_t      bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
 	(void)err;
-	if (bytes > m->room)
-		make_room(m, bytes);
 	m->value = value;
-	m->t = (vn_tensor) { dtype, *shape, m->data };
+	m->t = (vn_tensor) { dtype, *shape, NULL };
 	m->have = 0;
 	return VN_OK;
 }
@@ -45,6 +48,7 @@ static vn_status take_write(void *context, const void *data, size_t elements, vn
 	vn_node_output   *m = &e->out[e->n_out];
 	const size_t      bytes = elements * vn_dtype_size(m->t.dtype);
 	(void)err;
+	make_room(m);
 	if (m->have + bytes <= m->room) {
 		if (m->large.data)
 			vn_scratch_write(&m->large, m->have, data, bytes);
@@ -62,6 +66,7 @@ static void *take_place(void *context, size_t elements)
 	vn_node_output   *m = &e->out[e->n_out];
 	const size_t      from = m->have, bytes = elements * vn_dtype_size(m->t.dtype);
 
+	make_room(m);
 	if (m->large.data || from + bytes > m->room)
 		return NULL;
 	m->have += bytes;

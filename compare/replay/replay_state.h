@@ -33,7 +33,7 @@ typedef struct vn_replay_engine {
 	vn_policy      policy;
 	vn_node_output out[VN_MAX_OUT + 2];
 	int            n_out;
-	bool           keeps; /* its outputs stay while a node runs again */
+	bool           keeps; /* its outputs stay while a node runs again: none is borrowed */
 	const bool    *last;  /* (values) only the last row of it is kept; NULL: of none */
 	vn_taps        taps;  /* of the call that is begun */
 } vn_replay_engine;

@@ -21,8 +21,9 @@ typedef struct vn_sink {
 	/* May be NULL. Returns memory into which the engine stores the next elements itself, in place
 	 * of calling write; NULL: it must call write. */
 	void *(*place)(void *ctx, size_t elements);
-	/* May be NULL. Called in place of write with a whole value that stays where it is until its
-	 * node runs again, it is written, or its last reader has run. False: it must be written. */
+	/* May be NULL. Called in place of write with all selected rows of a value, which stay where
+	 * they are until its node runs again, they are written, or its last reader has run. False: they
+	 * must be written. */
 	bool (*lend)(void *ctx, const void *data, size_t elements);
 } vn_sink;
 

@@ -78,6 +78,7 @@ static bool lend(const vn_replay_engine *to, bool *in_file)
 	e.keeps = to->keeps;
 	CU_ASSERT_EQUAL_FATAL(sink.begin(sink.ctx, 1, VN_F32, &shape, &err), VN_OK);
 	const bool lent = sink.lend(sink.ctx, six, 6);
+	CU_ASSERT_TRUE(lent || sink.write(sink.ctx, six, 6, &err) == VN_OK);
 	CU_ASSERT_EQUAL(sink.end(sink.ctx, &err), VN_OK);
 	*in_file = vn_node_output_in_file(vn_replay_made(&e, 1));
 	return lent;
@@ -91,7 +92,9 @@ static void numbers_are_borrowed(void)
 	bool       in_file;
 
 	begin(NULL);
-	e.out[0].room = sizeof six; /* a file of an earlier node */
+	CU_ASSERT_TRUE(lend(&(vn_replay_engine) { .keeps = false }, &in_file));
+	CU_ASSERT_EQUAL(e.out[0].room, 0); /* what is borrowed takes none */
+	e.out[0].room = sizeof six;        /* a file of an earlier node */
 	CU_ASSERT_FATAL(vn_scratch_make(&e.out[0].large, VN_SCRATCH_FILE));
 	e.out[0].data = e.out[0].large.data;
 	CU_ASSERT_TRUE(lend(&(vn_replay_engine) { .keeps = false }, &in_file));
