@@ -137,13 +137,14 @@ static void fit_capacity(vn_case *t, const vn_trial *at)
 		vn_fit_whole(t, &h, (int64_t)best.x, 1, high);
 }
 
-/* Experts have the weights of those of another rank. */
+/* Experts have the weights of those of another rank. The catalogue has the next one and the one
+ * before. */
 static void try_moved(vn_case *t, const vn_trial *at)
 {
 	enum { RANKS = 16 };
 	const int E = t->site->plan->node[at->node].c.experts.experts, each = (E + RANKS - 1) / RANKS;
 
-	for (int by = each; by < E && !vn_case_answered(t); by += each) {
+	for (int by = each > 1 ? each : 2; by < E - 1 && !vn_case_answered(t); by += each) {
 		vn_trial h = *at;
 		h.finding = VN_FINDING_EXPERTS_MOVED;
 		vn_trial_constant_put(&h, "moved", by);

@@ -39,6 +39,7 @@ void vn_estimate_window(vn_case *t, const vn_trial *at);
 void vn_estimate_blocks(vn_case *t, const vn_trial *at);
 /* Fits a prefix that all queries of the call see (A3.prefix). */
 void vn_estimate_prefix(vn_case *t, const vn_trial *at);
+/* Tries by how many places heads of queries, keys or values are rolled (A24). */
 void vn_estimate_head_roll(vn_case *t, const vn_trial *at);
 /* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
  * first; its own; those of the first call. On a few queries a fitted scale or window explains them
