@@ -200,7 +200,6 @@ static int list_later(vn_recording *cand, const vn_checkpoints *all, vn_role_par
 			n += of[i] != VN_PART_NONE;
 		return n;
 	}
-
 	for (int i = 0; i < all->n; i++) {
 		const vn_step *step = vn_recording_step(cand, all->of[i].step);
 		if (!step || !step->position)
@@ -210,7 +209,8 @@ static int list_later(vn_recording *cand, const vn_checkpoints *all, vn_role_par
 	return n;
 }
 
-/* Is half of n listed operations off by more than a floor, and have they enough rows? */
+/* Is half of n listed operations, of several, off by more than a floor, and have they enough
+ * rows? */
 static bool are_slight(vn_recording *cand, const vn_checkpoints *all, const vn_role_part *of, int n)
 {
 	int64_t rows = 0;
@@ -221,7 +221,7 @@ static bool are_slight(vn_recording *cand, const vn_checkpoints *all, const vn_r
 		rows += step ? step->rows : 0;
 		off += of[i] && vn_local_ratio(&all->of[i].replay) > 1;
 	}
-	return rows >= ENOUGH && 2 * off >= n;
+	return n > 1 && rows >= ENOUGH && 2 * off >= n;
 }
 
 static bool is_some_wrong(const vn_checkpoints *all, const vn_role_part *of)

@@ -56,19 +56,22 @@ static vn_status write_numbers(const vn_replay_engine *e, const vn_plan *plan, i
 	return vn_ref_ops.write(e->ref, value, raw, err);
 }
 
-vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, const vn_replay_engine *fine,
-                           vn_replay_engine *const *draw, int n, vn_error *err)
+vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *const *e, int n, vn_error *err)
 {
-	const vn_node   *node = &plan->node[w->node];
-	const int64_t    E = node->c.top_k.columns, all = w->rows * E;
+	const int        value = plan->node[w->node].in[0];
+	const int64_t    E = w->experts, all = w->rows * E;
 	VN_FREED double *x = vn_alloc((size_t)all, sizeof *x), *y = vn_alloc((size_t)all, sizeof *y);
-	vn_status        st = read_numbers(fine, plan, node->in[0], all, x, err);
+	vn_status        st = read_numbers(e[0], plan, value, all, x, err);
 
 	memset(w->error, 0, (size_t)w->rows * sizeof *w->error);
-	for (int i = 0; !st && i < n; i++) {
-		st = read_numbers(draw[i], plan, node->in[0], all, y, err);
-		for (int64_t j = 0; !st && j < all; j++)
-			w->error[j / E] += (y[j] - x[j]) * (y[j] - x[j]) / (double)(E * n);
+	for (int i = 1; !st && i < n; i++) {
+		st = read_numbers(e[i], plan, value, all, y, err);
+		for (int64_t t = 0; !st && t < w->rows; t++) {
+			double dd = 0;
+			for (int64_t j = t * E; j < (t + 1) * E; j++)
+				dd += (y[j] - x[j]) * (y[j] - x[j]) / (double)E;
+			w->error[t] = i < n - 1 ? w->error[t] + dd / (n - 2) : fmax(w->error[t], dd);
+		}
 	}
 	return st;
 }
@@ -177,15 +180,19 @@ static int64_t rank_of(const double *x, int64_t n, int64_t i)
 	return rank;
 }
 
-/* Puts ids (k) into the order of the weights (k), which grow with the scores (E). */
+/* Puts ids (k) into the order of the weights (k), which grow with the scores (E). NaNs have no
+ * order, and leave them as they are. */
 static void order_ids(const double *ids, const double *score, const double *weight, int64_t k, double *ordered)
 {
 	VN_FREED double *own = vn_alloc((size_t)k, sizeof *own);
+	bool             numbers = true;
 
 	memcpy(ordered, ids, (size_t)k * sizeof *ids);
-	for (int64_t i = 0; i < k; i++)
+	for (int64_t i = 0; i < k; i++) {
 		own[i] = score[(int64_t)ids[i]];
-	for (int64_t i = 0; i < k; i++)
+		numbers = numbers && !isnan(own[i]) && !isnan(weight[i]);
+	}
+	for (int64_t i = 0; numbers && i < k; i++)
 		for (int64_t j = 0; j < k; j++)
 			if (rank_of(own, k, j) == rank_of(weight, k, i))
 				ordered[i] = ids[j];

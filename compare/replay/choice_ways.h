@@ -24,9 +24,9 @@ typedef struct vn_choice_ways {
 
 void      vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64_t rows);
 void      vn_choice_ways_finish(vn_choice_ways *w);
-/* Measures the errors of the scores in n draws against B. All have run the node. */
-vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, const vn_replay_engine *fine,
-                           vn_replay_engine *const *draw, int n, vn_error *err);
+/* Measures the errors of the scores against B, which is e[0]: the mean of the draws, at least that
+ * of A, which rounds weights too. e: (n) B, draws, A. All have run the node. */
+vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *const *e, int n, vn_error *err);
 /* Finds the sets of an engine that has run the node: runs it again, and leaves scores and choice as
  * they were. recorded: the format of the scores in the candidate's recording, from which all
  * engines then have them: they differ in nothing, and are equal within one rounding; VN_N_DTYPES:

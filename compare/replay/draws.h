@@ -6,8 +6,8 @@
  * a fifth and four times its mean), and for float32 none: the reference adds more precisely than
  * any engine. So the model is run several times more precisely, with the result of every operation
  * rounded at random (random_rounding.h): each run is a draw of a correct engine, which chooses
- * experts as the candidate did (settle.h). Tensors that the candidate captured are taken from it,
- * as in the replay.
+ * experts as the candidate did, or for itself where that is not known (settle.h). Tensors that the
+ * candidate captured are taken from it, as in the replay.
  *
  *   floor               the mean over the draws of the error against the more precise run B
  *   degrees of freedom  how many independent errors the tensor has: 2 / variance of a row's squared

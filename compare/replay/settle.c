@@ -39,9 +39,15 @@ static double least_wrong(const vn_settled *s, int end, int64_t t)
 	return WRONG * fmax(fmax(s->floor[end * s->tokens + t], s->least[end]), DBL_MIN);
 }
 
+/* error: (ends, tokens) */
+static bool is_far(const vn_settled *s, const double *error, int end, int64_t t)
+{
+	return error[end * s->tokens + t] > least_wrong(s, end, t);
+}
+
 static bool is_wrong(const vn_settled *s, int end, int64_t t)
 {
-	return s->error[end * s->tokens + t] > least_wrong(s, end, t);
+	return is_far(s, s->error, end, t);
 }
 
 /* How wrong the rows are together: of each, the logarithm of what it is beyond. */
@@ -310,24 +316,34 @@ static bool is_like_draws(const vn_settled *s, int draws, int end)
 	return all->apart <= APART * most + 1;
 }
 
-/* Frees the choices behind each end that `is` marks. */
-static void mark_free(vn_settled *s, const bool *is, const bool *refused)
+/* FOUND: as the search left it; FREE: the choices behind it are free; REFUSED: they must not be. */
+typedef enum end_state { FOUND, FREE, REFUSED } end_state;
+
+static void mark_free(vn_settled *s, const end_state *state)
 {
 	for (int i = 0; i < s->n; i++) {
-		s->of[i].free = false;
+		end_state most = FOUND;
 		for (int e = 0; e < s->ends; e++)
-			s->of[i].free = s->of[i].free || (s->of[i].behind[e] && is[e]);
-		for (int e = 0; e < s->ends; e++)
-			s->of[i].free = s->of[i].free && !(s->of[i].behind[e] && refused[e]);
+			most = s->of[i].behind[e] && state[e] > most ? state[e] : most;
+		s->of[i].free = most == FREE;
 	}
+}
+
+/* Is an end farther from the candidate in more rows than with the ways that the search found? */
+static bool is_worse(const vn_settled *s, int end)
+{
+	int64_t more = 0;
+
+	for (int64_t t = 0; t < s->tokens; t++)
+		more += is_far(s, s->other, end, t) - is_far(s, s->error, end, t);
+	return more > 0;
 }
 
 /* Rounding decides so many choices of most rows that the search did not find those of the
  * candidate? If it is like a draw that chooses for itself, it is judged as one. */
 static vn_status free_choices(vn_replay *r, vn_settled *s, const int32_t *ids, vn_error *err)
 {
-	VN_FREED bool *is = vn_alloc_zero((size_t)s->ends, sizeof *is),
-				  *refused = vn_alloc_zero((size_t)s->ends, sizeof *refused);
+	VN_FREED end_state     *state = vn_alloc_zero((size_t)s->ends, sizeof *state);
 	VN_FREED unsigned char *by = vn_alloc((size_t)(s->n * s->tokens), 1);
 	vn_status               st;
 	bool                    any = false;
@@ -336,21 +352,22 @@ static vn_status free_choices(vn_replay *r, vn_settled *s, const int32_t *ids, v
 		const end_rows n = count_rows(s, e);
 		s->of_end[e]->seen += n.seen;
 		s->of_end[e]->wrong += n.wrong;
-		is[e] = n.several && !is_unsettled(s, e);
-		any = any || is[e];
+		state[e] = n.several && !is_unsettled(s, e) ? FREE : FOUND;
+		any = any || state[e] == FREE;
 	}
 	if (!any)
 		return VN_OK;
 	keep_ways(s, by, false);
-	mark_free(s, is, refused);
+	mark_free(s, state);
 	for (int i = 0; i < s->n; i++)
 		if (s->of[i].free)
 			memset(s->of[i].by, 0, (size_t)s->tokens);
 	if ((st = vn_settled_free(r, s, s->other, ids, err)))
 		return st;
 	for (int e = 0; e < s->ends; e++)
-		refused[e] = is[e] && !is_like_draws(s, vn_draws_count(r), e);
-	mark_free(s, is, refused);
+		if (state[e] == FREE ? !is_like_draws(s, vn_draws_count(r), e) : is_worse(s, e))
+			state[e] = REFUSED;
+	mark_free(s, state);
 	for (int i = 0; i < s->n; i++) {
 		if (!s->of[i].free)
 			memcpy(s->of[i].by, by + i * s->tokens, (size_t)s->tokens);

@@ -16,7 +16,7 @@ void vn_settled_drop(vn_settled *s)
 		vn_choice_ways_finish(&s->of[i].ways);
 		VN_FREE(s->of[i].behind, s->of[i].by, s->of[i].ids, s->of[i].loose);
 	}
-	VN_FREE(s->of, s->end, s->of_end, s->error, s->floor, s->other, s->least, s->drawn);
+	VN_FREE(s->of, s->end, s->of_end, s->error, s->floor, s->own, s->other, s->least, s->drawn);
 	*s = (vn_settled) { .rows = s->rows };
 }
 
@@ -131,21 +131,31 @@ vn_status vn_settled_list(const vn_replay *r, vn_settled *s, vn_error *err)
 	for (int k = 0; !st && s->ends && k < r->plan->n_nodes; k++)
 		st = add_choice(r, s, k, reached, err);
 	s->least = vn_alloc_zero((size_t)s->ends, sizeof *s->least);
-	double **const errors[] = { &s->error, &s->floor, &s->other };
-	for (int i = 0; i < 3; i++)
+	double **const errors[] = { &s->error, &s->floor, &s->own, &s->other };
+	for (int i = 0; i < 4; i++)
 		*errors[i] = vn_alloc((size_t)(s->ends * s->tokens), sizeof **errors[i]);
 	return st;
 }
 
 /* ---- a pass ---------------------------------------------------------------------------------- */
 
-/* Some engines that run the step: B and perhaps draws. */
+/* Some engines that run the step: B, perhaps draws, and perhaps A, which is the last one. */
 typedef struct pass {
-	vn_replay_engine *e[1 + VN_DRAWS_MOST];
-	int               n;
+	vn_replay_engine *e[2 + VN_DRAWS_MOST];
+	int               n, draws;
 	double           *error; /* (ends, tokens): to fill */
-	double           *drawn; /* (n - 1, ends, tokens): likewise; NULL: the floor, by their mean */
+	double           *drawn; /* (draws, ends, tokens): likewise; NULL: the floor, by their mean */
 } pass;
+
+/* Where errors of the i-th engine are put; they are summed. */
+static double *errors_of(const vn_settled *s, const pass *p, int i)
+{
+	if (i == 0)
+		return p->error;
+	if (p->drawn)
+		return p->drawn + (i - 1) * s->ends * s->tokens;
+	return i <= p->draws ? s->floor : s->own;
+}
 
 static void set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *x, double share, double *of_tokens)
 {
@@ -188,8 +198,7 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 		for (int i = 1; !st && end >= 0 && i < p->n; i++) {
 			const vn_node_output *x = vn_replay_made(p->e[i], made->value);
 			if (x && vn_shape_equal(&x->t.shape, &made->t.shape))
-				set_errors(r, &made->t, &x->t, p->drawn ? 1 : 1.0 / DRAWS,
-				           end + (p->drawn ? p->drawn + (i - 1) * s->ends * s->tokens : s->floor));
+				set_errors(r, &made->t, &x->t, p->drawn || i > p->draws ? 1 : 1.0 / p->draws, end + errors_of(s, p, i));
 		}
 		if (!st && !vn_replay_no_place(r->plan, made->value))
 			st = vn_replay_give(r, made->value, at, p->e, p->n, err);
@@ -199,14 +208,16 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 
 static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, vn_error *err)
 {
-	const int others = c->free ? 1 : p->n; /* of those that do as B does */
-	vn_status st = others > 1 ? vn_choice_errors(&c->ways, r->plan, p->e[0], p->e + 1, p->n - 1, err) : VN_OK;
+	vn_status st = VN_OK;
 
+	if (p->draws && !p->drawn && !c->free)
+		st = vn_choice_errors(&c->ways, r->plan, p->e, p->n, err);
 	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], c->recorded, err);
 	for (int64_t t = 0; !st && t < c->ways.rows; t++)
 		memcpy(c->ids + t * c->ways.k, vn_choice_way(&c->ways, c->by[t], t), (size_t)c->ways.k * sizeof *c->ids);
-	for (int i = 0; !st && i < others; i++)
-		st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);
+	for (int i = 0; !st && i < p->n; i++)
+		if (!c->free || i == 0 || i > p->draws)
+			st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);
 	return st;
 }
 
@@ -227,13 +238,15 @@ static vn_status run_nodes(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 	return st;
 }
 
-/* A few rows may have small floors by chance: the mean over rows counts, too. */
+/* Draws round no weights: the floor is at least A's error. A few rows may have small floors by
+ * chance: the mean over rows counts, too. */
 static void set_least(const vn_settled *s)
 {
 	for (int e = 0; e < s->ends; e++) {
 		double mean = 0, n = 0;
 		for (int64_t i = e * s->tokens; i < (e + 1) * s->tokens; i++)
 			if (s->error[i] >= 0) {
+				s->floor[i] = fmax(s->floor[i], s->own[i]);
 				mean += s->floor[i];
 				n++;
 			}
@@ -262,9 +275,13 @@ vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floor
 	pass p = { .e = { &r->e[VN_REPLAY_FINE] }, .n = 1, .error = error };
 
 	for (int i = 0; floors && i < DRAWS && 2 * i < vn_draws_count(r); i++)
-		p.e[p.n++] = vn_draws_engine(r, 2 * i); /* the odd ones may have chosen otherwise before */
-	if (floors)
+		p.e[++p.draws] = vn_draws_engine(r, 2 * i); /* the odd ones may have chosen otherwise before */
+	p.n += p.draws;
+	if (floors) {
+		p.e[p.n++] = &r->e[VN_REPLAY_OWN];
 		memset(s->floor, 0, (size_t)(s->ends * s->tokens) * sizeof *s->floor);
+		memset(s->own, 0, (size_t)(s->ends * s->tokens) * sizeof *s->own);
+	}
 	const vn_status st = run_pass(r, s, &p, ids, err);
 	if (floors)
 		set_least(s);
@@ -278,6 +295,7 @@ vn_status vn_settled_free(vn_replay *r, vn_settled *s, double *error, const int3
 	free(s->drawn);
 	p.drawn = s->drawn = vn_alloc_zero((size_t)(VN_DRAWS_MOST * s->ends * s->tokens), sizeof *s->drawn);
 	for (int i = 0; i < vn_draws_count(r); i++)
-		p.e[p.n++] = vn_draws_engine(r, i);
+		p.e[++p.draws] = vn_draws_engine(r, i);
+	p.n += p.draws;
 	return run_pass(r, s, &p, ids, err);
 }

@@ -34,9 +34,10 @@ struct vn_settled {
 	vn_settled_rows   *rows;   /* (values): kept from step to step */
 	vn_settled_rows  **of_end; /* (ends) */
 	int64_t            tokens;
-	double            *error, *floor, *other; /* (ends, tokens): of B; the mean of the draws; of B in a trial */
-	double            *least;                 /* (ends): the least floor of a row */
-	double            *drawn;                 /* (VN_DRAWS_MOST, ends, tokens): of vn_settled_free */
+	/* (ends, tokens): of B; the mean of the draws, at least `own`; of A; of B in a trial */
+	double            *error, *floor, *own, *other;
+	double            *least; /* (ends): the least floor of a row */
+	double            *drawn; /* (VN_DRAWS_MOST, ends, tokens): of vn_settled_free */
 };
 
 /* Fills s with what a step (r->at) chooses and does not record. s is empty. */

@@ -53,10 +53,11 @@ EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok"
                                       "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 8,
                                       "norm_topk_prob": True, "routed_scaling_factor": 2.5})}
 # Scores of experts, but not the choice: equal scores may be chosen in either order.
-# Or their weights, in no order of their own.
+# Or their weights, in no order of their own; or what the scores are made of: then they differ by
+# the roundings of weights alone.
 WITHOUT_CHOICE = [(name, dtype, points) for dtype in (BF16, F16)
                   for name, points in (("many", "*.{router_logits,moe_out}"), ("many", "*.{router_logits,output}"),
-                                       ("groups", "*.{router_weights,output}"))]
+                                       ("groups", "*.{router_weights,output}"), ("groups", "*.{mlp_norm,output}"))]
 
 
 def make(folder, name):
