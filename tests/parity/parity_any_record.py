@@ -4,6 +4,7 @@ refuses. torch is the judge. 77, skipped, without transformers."""
 
 import os
 import sys
+from unittest import mock
 
 from any_help import main, recorded, refused, test
 import numpy as np
@@ -189,15 +190,19 @@ def compiled_code_inside_a_model_is_not_followed(folder):
     m, inputs = MODELS["gemma3"]()
     m.set_attn_implementation("flex_attention")
     own = flex.WrappedFlexAttention
-    own._is_flex_compiled, own.training = True, False
-    own._compiled_flex_attention = staticmethod(torch.compile(flex.flex_attention, backend="eager"))
+    once = staticmethod(torch.compile(flex.flex_attention, backend="eager"))
     x = inputs(0)["input_ids"]
-    with torch.no_grad():
-        plain = m(x).logits
-    with torch._dynamo.config.patch(error_on_recompile=True):
-        found = recorded(m, folder + "/f.h5", x, functions="all")
-    assert torch.equal(plain, found.logits)
+    with mock.patch.multiple(own, create=True, _is_flex_compiled=True, training=False, _compiled_flex_attention=once):
+        with torch.no_grad():
+            plain = m(x).logits
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            found = recorded(m, folder + "/f.h5", x, functions="all")
+        assert torch.equal(plain, found.logits)
+        with torch.no_grad(), vernier_parity.record(m, folder + "/g.h5", any=True, functions="all"), \
+                torch.device("cpu"):  # another mode, above the recorder's
+            assert torch.equal(plain, m(x).logits)
     names = vernier_parity.open(folder + "/f.h5").names()
+    assert names == vernier_parity.open(folder + "/g.h5").names()
     assert [n for n in names if "attn_context" in n] == ["layer0.attn_context", "layer1.attn_context"], names
     assert not [n for n in names if "__eq__" in n], names
 
@@ -265,6 +270,19 @@ def a_model_that_changed_between_two_calls_is_refused(folder):
             m(x)
             change(m)
             m(x)
+
+
+@test
+def a_norm_without_a_projection_before_it_breaks_no_run(folder):
+    m, inputs = MODELS["deepseek_v3"]()
+    x = inputs(0)["input_ids"]
+
+    def norm(attn, args):
+        attn.kv_a_layernorm(hidden_states=torch.ones(*x.shape, attn.kv_lora_rank))
+
+    m.model.layers[1].self_attn.register_forward_pre_hook(norm)
+    recorded(m, folder + "/n.h5", x, any=False)
+    assert "layer1.kv_latent" in vernier_parity.open(folder + "/n.h5").names()
 
 
 @test

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
 from any_help import HERE, PACKAGE, main, recorded, refused, test
 import h5py
@@ -15,11 +16,14 @@ import transformers as T
 import any_judge
 import vernier_parity
 from any_models import MODELS, Loop, numbers, shaken
-from vernier_parity import choices, replayed
+from vernier_parity import alternatives, choices, replayed
 from vernier_parity.align import align
 from vernier_parity.candidate import Candidate
-from vernier_parity.replaying import Replay
+from vernier_parity.compute import Again, Pass
+from vernier_parity.replaying import Judged, Replay
 from vernier_parity.rerun import Models, converted
+from vernier_parity.settling import Settling
+from vernier_parity.tracer import Trace
 
 
 @test
@@ -232,6 +236,73 @@ def masked_scores_leave_choices_undecided(folder):
     assert choices.undecided(fine, fewer, 1).tolist() == [False, False]
     by = torch.tensor([1, 0], dtype=torch.int8)
     assert choices.exchanged(by)(scores, fine.ids).tolist() == [[0, 2], [0, 1]]
+
+
+@test
+def recorded_scores_are_equal_within_a_rounding(folder):
+    for gap, due in ((1, True), (3, False)):
+        scores = torch.tensor([[1.0, 0.75, 0.75 - gap * 2.0 ** -8, 0.25]], dtype=torch.float64)
+        c = choices.Choice(scores.topk(2, -1).indices, scores, 2.0 ** -7)
+        assert choices.undecided(c, c, 1).tolist() == [due], gap
+
+
+@test
+def a_choice_of_which_nobody_reads_the_ids_is_none(folder):
+    x, idle = torch.randn(3, 8), {}
+    kept = []
+    for name, call in (("scores", lambda: x.topk(2)[0].sum(-1)), ("read", lambda: x.gather(-1, x.topk(2)[1])),
+                       ("returned", lambda: kept.append(x.topk(2)))):
+        with choices.Choices() as held:
+            call()
+        assert len(held.made) == 1
+        idle[name] = held.idle
+    assert idle == {"scores": {0}, "read": set(), "returned": set()}, idle
+
+
+@test
+def a_large_row_hides_no_wrong_one(folder):
+    """As that of an attention sink is."""
+    torch.manual_seed(0)
+    expected = torch.randn(64, 16, dtype=torch.float64)
+    expected[0] *= 3000
+    off = expected * 0.01 * torch.randn_like(expected).sign()
+    cand = expected + off
+    cand[7] += 8 * off[7]
+    s, j = Settling.__new__(Settling), Judged(0, 0, "x", 0)
+    s.expected, s.floor, s._cand = {(0, 0): expected}, {(0, 0): expected - off}, lambda j: cand
+    assert s._wrong_rows([j], 64).nonzero().flatten().tolist() == [7]
+
+
+@test
+def tried_mistakes_leave_the_floors_of_float64(folder):
+    """One of them computes a softmax in a narrower format."""
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.soft = torch.nn.Linear(8, 8), torch.nn.Softmax(-1)
+            self.b, self.c = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = self.soft(self.a(x))
+            return self.b(y) + self.c(y)
+
+    m = shaken(Two()).double()
+    c, path = copy.deepcopy(m), folder + "/c.h5"
+    c.b.weight.data.mul_(1.1)
+    c.c.weight.data.mul_(1.1)
+    recorded(c, path, torch.randn(5, 8).double())
+    with h5py.File(path, "r+") as f:
+        del f["step.0"]["soft"]
+    with Candidate(path) as cand:
+        r = Replay(Models(m, cand), cand)
+        assert replayed.write(r, folder + "/1.h5") == 0
+        with open(folder + "/v.json", "w", encoding="utf-8") as f:
+            json.dump(any_judge.verdict(any_judge.judge(path, folder + "/1.h5")), f)
+        assert replayed.write(r, folder + "/2.h5", folder + "/v.json") == 0
+        found = any_judge.judge(path, folder + "/2.h5")
+        assert sum(bool(q.get("tried")) for q in found) == 2 and {q["floor_format"] for q in found} == {"f64"}, found
+        with mock.patch.object(alternatives, "MOST_WORK", 1e-9):
+            assert replayed.write(r, folder + "/3.h5", folder + "/v.json") == 2, "cut short"
 
 
 class Warm(torch.nn.Module):
@@ -705,6 +776,53 @@ def a_recurrent_leaf_may_round_each_operation(folder):
             assert not [q for q in rows if q["wrong"]], (dtype, whole, seed, [(q["name"], q["ratio"]) for q in rows])
             highest = max(highest, *(q["ratio"] for q in rows))
     assert highest > 0.9, "nothing was measured"
+
+
+class InPlace(torch.nn.Module):
+    """Results that share a storage, writes into one, and results that nothing changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        y = self.a(x)
+        one, two = y.chunk(2, -1)
+        kept = self.b(x) * 2
+        one.add_(two)
+        y[:, 1:3] = kept[:, :2]
+        two.mul_(3)
+        return self.c(torch.cat([one, two], -1) + y.sin() + kept)
+
+
+@test
+def a_node_computed_again_is_as_in_a_whole_pass(folder):
+    """With each node before the last one exchanged in turn, and with some results given."""
+    m, x = shaken(InPlace()), torch.randn(5, 8)
+    with torch.no_grad(), Trace(m, keep=True) as trace:
+        m(x)
+    last = len(trace.nodes) - 1
+    plain = {n.index: [t.clone() for t in out] for n, out, _ in Pass(trace).run(set(range(last + 1)))}
+    half = lambda fn, a, k: torch.utils._pytree.tree_map(lambda t: t * 0.5, fn(*a, **k))
+    for ops in ((), ("add_", "Linear"), ("__setitem__",)):
+        given = {n.index: lambda n=n: plain[n.index] for n in trace.nodes if n.op in ops and n.index < last}
+        again = Again(trace, given, last)
+        first = again.results()
+        assert torch.equal(first[0], plain[last][0])
+        for i in (i for i in again.nodes if not trace.nodes[i].writes):
+            got, own = again.results({i: half})[0], Again(trace, given, last)
+            own._pass.compute = lambda n, call=None, i=i, p=own._pass: Pass.compute(
+                p, n, half if n.index == i else call)
+            assert torch.equal(got, own.results()[0]), (trace.nodes[i].name, ops)
+            assert torch.equal(again.results()[0], first[0]), trace.nodes[i].name
+            again.work = 0
+            again.results({i: half})
+            behind = {i}
+            for n in trace.nodes:
+                read = [r._replace(write=r.write - 1) for r in n.outs if r.write]
+                if any(trace.maker.get(r.key) in behind for r in (read if n.index in given else (*n.ins, *n.writes))):
+                    behind.add(n.index)
+            assert again.work <= len((behind | {last}) - given.keys()), (trace.nodes[i].name, again.work, behind)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from .tracer import tensors
 from .variants import Variant
 
 MOST_ORIGINS = 8  # with all variants; of others only those that were found before
-MOST_WORK = 48  # times all operations of the model: what trials compute, at most
+MOST_WORK = 48  # times all operations of the model: what trials compute, at most; the last result may need a pass or two more
 MOST_KEPT = 6
 MOST_NODES = 40  # of a region that are varied: its last ones, and before these those with weights
 LEAVES = 0.25  # of the squared error: what a variant that is kept may leave
@@ -41,6 +41,7 @@ class Alternatives:
         self.found: Set[Tuple[str, str, str]] = set()
         self.seen = 0
         self.left = float(MOST_WORK * len(r.fine.trace.nodes))
+        self.cut = 0  # results of which not all that fits was tried
 
     @torch.no_grad()
     def of(self, j: Judged) -> Tuple[List[Alternative], int]:
@@ -50,14 +51,18 @@ class Alternatives:
         right = r.expected[j.row, j.out].double().cpu()
         if cand.shape != right.shape or not cand.dtype.is_floating_point:
             return [], 0
-        was, full, coarse = error_of(cand, right), self.seen < MOST_ORIGINS, self._coarse(j)
+        if self.left <= 0:
+            self.cut += 1
+            return [], 0
+        was, full = error_of(cand, right), self.seen < MOST_ORIGINS
         self.seen += 1
         best: List[Tuple[Tuple[int, float], int, Variant, Any]] = []
         tried = 0
         for v in self._variants(fine, j, cand):
             if not (full or (v.what, v.is_, v.due) in self.found):
                 continue
-            if fine.work > self.left:
+            if fine.work >= self.left:
+                self.cut += 1
                 break
             try:
                 got = storable(fine.results(v.instead)[j.out])
@@ -71,19 +76,22 @@ class Alternatives:
                 best = sorted([*best, (left, tried, v, got)], key=lambda x: x[:2])[:MOST_KEPT]
         self.left -= fine.work
         self.found |= {(v.what, v.is_, v.due) for _, _, v, _ in best}
-        return [Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, coarse, v))
-                for _, _, v, got in best], tried
+        floors = self._floors(j, [v for _, _, v, _ in best])
+        return [Alternative(v.what, v.is_[:120], v.due[:120], got, floors.get(n))
+                for n, (_, _, v, got) in enumerate(best)], tried
 
-    def _coarse(self, j: Judged) -> Again:
-        node = self.r.coarse.node(j.row)
-        assert node is not None
-        return Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
-
-    def _floor(self, j: Judged, coarse: Again, v: Variant) -> Any:
-        """The variant in the candidate's format."""
-        with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
-            return storable(coarse.results({self.r.same[i]: f for i, f in v.instead.items()})[j.out])
-        return None
+    def _floors(self, j: Judged, every: List[Variant]) -> Dict[int, Any]:
+        """Which variant -> the same in the candidate's format."""
+        found: Dict[int, Any] = {}
+        node = self.r.coarse.node(j.row) if every else None
+        with contextlib.suppress(*FAILS):
+            if node is not None:
+                coarse = Again(self.r.coarse.trace, self.given_coarse, node.index, self.r.coarse.around)
+                for n, v in enumerate(every):
+                    with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
+                        found[n] = storable(coarse.results({self.r.same[i]: f for i, f in v.instead.items()})[j.out])
+                self.left -= coarse.work
+        return found
 
     def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:
         trace, last = self.r.fine.trace, fine.nodes[-MOST_NODES:]

@@ -50,9 +50,10 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
 
 
 def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, run: Run = None,
-           force: bool = False, offload: bool = False, like: Optional[str] = None) -> None:
+           force: bool = False, offload: bool = False, like: Optional[str] = None) -> int:
     """Compute each recorded result of a candidate from its own results before it, along the reference's operations,
-    for `vernier compare REF CAND --replayed PATH`. Arguments as of reference().
+    for `vernier compare REF CAND --replayed PATH`. Arguments as of reference(). Returns of how many wrong results not
+    every known mistake was tried, which would take too long.
 
     verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
              round, in which another order of the same work is right, and with each known mistake, for --explain
@@ -66,7 +67,7 @@ def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, r
 
     refuse_taken(path, force)
     with Candidate(cand, like) as c:
-        replayed.write(Replay(Models(model, c, offload), c, run), path, verdict, force)
+        return replayed.write(Replay(Models(model, c, offload), c, run), path, verdict, force)
 
 
 def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Sequence[str] = (),
@@ -106,7 +107,7 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
         done = subprocess.run([*compare, "--replayed", first, "--format", "json", "-o", said,
                                *(end if report else last)], stdout=subprocess.PIPE, check=False)
         if done.returncode == 1 and _origins(said):
-            replayed.write(r, second, said, shown=shown)
+            _tell_cut(replayed.write(r, second, said, shown=shown))
             progress.end()
             return subprocess.run([*compare, "--force", "--replayed", second, *end], check=False).returncode
         if report or done.returncode > 1:
@@ -168,6 +169,11 @@ def tell(text: str) -> None:
     print(printed(f"vernier_parity: {text}"), file=sys.stderr)
 
 
+def _tell_cut(results: int) -> None:
+    if results:
+        tell(f"of {results} wrong results, not every mistake was tried: that takes too long")
+
+
 def _origins(path: str) -> bool:
     with open(path, encoding="utf-8") as f:
         try:
@@ -213,8 +219,8 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
             progress.end()
             return _isolated(found)
         if word == "replay":
-            replay(o.model, o.cand, o.output, verdict=o.again, force=o.force, offload=o.offload,
-                   like=o.like)
+            _tell_cut(replay(o.model, o.cand, o.output, verdict=o.again, force=o.force, offload=o.offload,
+                             like=o.like))
             return 0
         bad = reference(o.model, o.cand, o.output, force=o.force, offload=o.offload)
         if bad:

@@ -47,6 +47,7 @@ class Pass:
     def __init__(self, trace: Trace, given: Given = {}, fill: float = 0.0) -> None:  # noqa: B006
         self.trace, self.given, self.fill = trace, given, fill
         self.around: Around = lambda n: contextlib.nullcontext()
+        self.after: Callable[[List[Any]], List[Any]] = lambda values: values  # of what is computed
         self.flat: Flat = {}
         self.marks: Dict[int, Flat] = {}  # node -> what was kept before it: filled where it has the node
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
@@ -75,7 +76,7 @@ class Pass:
                         made = self.compute(n)
                     if [t.numel() for t in made] != [math.prod(r.size) for r in n.outs]:
                         raise ValueError("called again, it makes another shape")
-                    out = made
+                    out = self.after(made)
                 except FAILS as e:
                     why = f"{' '.join(str(e).split())[:160]}"
                 if n.index in wanted:
@@ -168,7 +169,8 @@ class Again:
         p, new = self._pass, set()  # type: Pass, Set[Tuple[int, int]]
         p.flat = dict(self._plain or {})
         for n in map(p.trace.nodes.__getitem__, self._order):
-            read = (*n.ins, *n.writes, *(r._replace(write=r.write - 1) for r in n.outs if r.write))
+            read = [r._replace(write=r.write - 1) for r in n.outs if r.write]
+            read += () if n.index in self._given else (*n.ins, *n.writes)
             if self._plain is not None and n.index not in instead and n.index != self._node and new.isdisjoint(
                     r.key for r in read):
                 continue

@@ -106,7 +106,9 @@ class Call(Session):
         made: List[Any] = []
 
         def latent(m: Any, args: Any, kwargs: Any) -> None:
-            x, both = args[0] if args else kwargs["hidden_states"], made.pop()
+            if not made:  # it reads another projection's
+                return
+            x, both = args[0] if args else next(iter(kwargs.values())), made.pop()
             last = not torch.equal(x, both[..., :C]) and torch.equal(x, both[..., -C:])  # the others are in front
             self.put_here("kv_latent", lambda: x, "hook")
             self.put_here("k_pe", lambda: both[..., None, :-C] if last else both[..., None, C:], "hook")

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 import numpy as np
 import torch
 
-from . import about, h5, sources
+from . import about, choices, h5, sources
 from .alternatives import Alternatives
 from .candidate import Candidate
 from .compute import Given
@@ -18,9 +18,10 @@ from .settling import Settling
 MOST_NAMES = 200  # of a region that are listed
 
 
-def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False, shown: str = "") -> None:
+def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False, shown: str = "") -> int:
     """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
-    computed in place of given in a second round. shown: what reports call the file."""
+    computed in place of given in a second round. shown: what reports call the file. Returns of how many wrong results
+    not every mistake was tried."""
     wrong = origins_in(verdict, r) if verdict is not None else set()
     gone = wrong_in(verdict, r) if verdict is not None else set()
     tried = Alternatives(r) if wrong else None
@@ -51,6 +52,7 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
         for key, said in (("results", results), ("unjudged", unjudged), ("settings", r.settings() + sources.different(
                 r.cand.sources, r.fine.run.sources))):
             h5.put_lines(at, key, [json.dumps(x) for x in said])
+    return tried.cut if tried else 0
 
 
 class _Lines:
@@ -122,10 +124,11 @@ class Names:
 
 
 def _word(r: Replay, j: Judged, region: List[int]) -> str:
-    """The number format in which the floor's run keeps the result; of float64 float32, if something before it has less
-    (transformers' eager attention and its norms, in any format)."""
-    if r.own == torch.float64 and not r.fine.narrow.isdisjoint(region):
-        return "f32"
+    """The number format in which the floor's run keeps the result; of float64 the coarsest that something before it
+    has (transformers' eager attention and its norms: float32, in any format)."""
+    narrow = choices.coarsest(*(r.fine.narrow.get(i) for i in region))
+    if r.own == torch.float64 and narrow:
+        return about.WORDS[narrow]
     n = r.coarse.node(j.row)
     assert n is not None
     kept = n.outs[j.out].dtype

@@ -5,7 +5,7 @@ Nodes between recorded results are computed together: the *region* of a result. 
 """
 
 import contextlib
-from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -51,7 +51,7 @@ class Side:
         self.change: Dict[int, List[Optional[choices.Change]]] = {}  # node -> what makes its choices others
         self.masks: Dict[FrozenSet[Place], Dict[int, List[Any]]] = {}  # what is computed in place of given -> unwritten
         self.marks: Dict[int, Flat] = {}  # node -> what was kept before it in the last replay
-        self.narrow: Set[int] = set()  # nodes that compute in less than 64 bits
+        self.narrow: Dict[int, Any] = {}  # node that computes in less than 64 bits -> in which format
 
     def _makers(self, cand: Candidate) -> Dict[int, int]:
         """By row of a result of the model: the node whose whole result it is, if no other record holds that. Nodes
@@ -73,8 +73,6 @@ class Side:
         self.chosen[n.index] = choices.Choices(self.change.get(n.index, ()))
         with self.chosen[n.index], masks_of_float32(self.dtype, self.own):
             yield
-        if self.chosen[n.index].narrow:
-            self.narrow.add(n.index)
 
     def node(self, row: int) -> Optional[Node]:
         at = self.makers.get(row, self.pairs.get(row))
@@ -170,10 +168,11 @@ class Replay:
         return t.reshape(r.size).to(r.dtype)
 
     def results(self, side: Side, without: Set[Place] = frozenset(), project: bool = False,  # type: ignore[assignment]
-                begin: Optional[Tuple[Flat, Set[int], Set[int]]] = None) -> Tuple[Results, Dict[int, str]]:
+                begin: Optional[Tuple[Flat, Set[int], Set[int]]] = None,
+                draw: Optional[int] = None) -> Tuple[Results, Dict[int, str]]:
         """((row, result) -> what the side computes from the candidate's results; row -> what failed). project: also
         fill `projections`. begin: what was kept before the first node, the nodes whose results are wanted, and those
-        that are computed for them."""
+        that are computed for them. draw: what is computed is rounded at random to the candidate's format."""
         given = self.given(side, without)
         rows = {side.node(j.row).index: j.row for j in self.judged}  # type: ignore[union-attr]
         out: Results = {}
@@ -188,7 +187,11 @@ class Replay:
         wanted, only = set(rows), None
         if begin:
             p.flat, wanted, only = dict(begin[0]), *begin[1:]
-        p.around = side.around
+        # a mode makes torch leave the fast path of some leaves; those of float64 tell their formats
+        plain = given if self.own != torch.float64 else {}
+        p.around = lambda n: contextlib.nullcontext() if n.index in plain else side.around(n)
+        if draw is not None:
+            p.after = roundings(self.own, draw)
         for n, values, why in p.run(wanted, only):
             row = rows[n.index]
             step, names = self.cand.rows[row]["step"], self.cand.rows[row]["out"]
@@ -206,6 +209,7 @@ class Replay:
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, names[k]), n.outs[k]), t)
                 t = storable(t)
                 out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
+        side.narrow.update((i, x.narrow) for i, x in side.chosen.items() if x.narrow)
         side.chosen = {i: x for i, x in side.chosen.items() if i not in given}
         return out, failed
 
@@ -242,6 +246,19 @@ class Replay:
             if r.get("path") in own:
                 found += [dict(name=r["path"] or "model", **x) for x in different(r, own[r["path"]])]
         return found
+
+
+def roundings(dtype: Any, seed: int) -> Callable[[List[Any]], List[Any]]:
+    """What rounds numbers at random to a format."""
+    random, eps = torch.Generator().manual_seed(seed), torch.finfo(dtype).eps
+
+    def rounded(t: Any) -> Any:
+        if not t.is_floating_point():
+            return t
+        by = torch.rand(t.shape, generator=random, dtype=torch.float64) - 0.5
+        return torch.where(t.abs() < 1e30, t.double() * (1 + eps * by.to(t.device)), t.double()).to(t.dtype)
+
+    return lambda values: [rounded(t) for t in values]
 
 
 def _shape(r: Any) -> Tuple[int, ...]:

@@ -480,11 +480,19 @@ class Trace(TorchFunctionMode):
         def alone(*args: Any, **kwargs: Any) -> Any:
             if self._off or not self._stack:
                 return f(*args, **kwargs)
-            super(Trace, self).__exit__(None, None, None)
+            above = [torch.overrides._pop_mode()]  # other modes stay
+            while above[-1] is not self:
+                above.append(torch.overrides._pop_mode())
+            others = [m for m in reversed(above) if m is not self]
+            for m in others:
+                torch.overrides._push_mode(m)
             try:
                 return self.__torch_function__(f, (), args, kwargs)
             finally:
-                super(Trace, self).__enter__()
+                for m in others:
+                    torch.overrides._pop_mode()
+                for m in reversed(above):
+                    torch.overrides._push_mode(m)
 
         return alone
 
