@@ -17,7 +17,7 @@ from .tracer import tensors
 from .variants import Variant
 
 MOST_ORIGINS = 8  # with all variants; of others only those that were found before
-MOST_WORK = 48  # times all operations of the model: what trials compute, at most; the last result may need a pass or two more
+MOST_WORK = 48  # times all operations of the model: what trials compute, and two passes more at most
 MOST_KEPT = 6
 MOST_NODES = 40  # of a region that are varied: its last ones, and before these those with weights
 LEAVES = 0.25  # of the squared error: what a variant that is kept may leave
