@@ -26,15 +26,16 @@ static const char *said_of(int rows, const char *axes)
 	const vn_plan   plan = { .n_nodes = 1, .n_values = 1, .node = &node, .value = &value };
 	const vn_tensor own = { VN_F64, { 2, { rows, N } }, unmodified }, cand = { VN_F64, { 2, { rows, N } }, found };
 	const vn_site   site = { .plan = &plan, .cand = cand, .axes = axes };
-	vn_comparison   c = { .opened.policy.storage = VN_F32 };
-	vn_findings     x = { .unmodified.residual.floor_token = 1e-14 };
-	vn_failure      failed = { .st = VN_OK };
-	vn_case         t = {
-				.failed = &failed,
-				.opened = &c.opened,
-				.result = &c.result,
-				.site = &site,
-				.x = &x,
+	const vn_compare_options options = { .threads = 1 };
+	vn_comparison            c = { .opened = { .policy.storage = VN_F32, .request.options = &options } };
+	vn_findings              x = { .unmodified.residual.floor_token = 1e-14 };
+	vn_failure               failed = { .st = VN_OK };
+	vn_case                  t = {
+						 .failed = &failed,
+						 .opened = &c.opened,
+						 .result = &c.result,
+						 .site = &site,
+						 .x = &x,
 	};
 
 	t.own = t.fine = own;
