@@ -292,6 +292,7 @@ static const struct strategy {
 	{ vn_explain_cache_rows, .when = FIRST | REFUTED },
 	{ vn_rearrange_rows, .when = FIRST | REFUTED | FITTED_REFUTED },
 	{ vn_redirect, .when = FIRST | REFUTED },
+	{ vn_rearrange_rolled, .when = FIRST | REFUTED },
 	{ try_in_some_heads, .when = FIRST | REFUTED | FITTED_REFUTED },
 	{ try_what_was_recorded, .when = FIRST, .or_nothing = true },
 	{ try_pairs, .when = FIRST | REFUTED | FITTED_REFUTED, .or_nothing = true },

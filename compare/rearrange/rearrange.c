@@ -480,7 +480,16 @@ void vn_rearrange(vn_case *t)
 		vn_rearrange_leading(&r);
 	if (!t->site->plan)
 		rearrange_axes(&r);
-	else if (!vn_case_answered(t) && t->site->plan->node[vn_case_node(t)].op == VN_OP_LINEAR)
-		try_rolled_columns(&r);
+	vn_rearranged_close(&r);
+}
+
+void vn_rearrange_rolled(vn_case *t)
+{
+	vn_rearranged r;
+
+	if (!t->site->plan || t->site->plan->node[vn_case_node(t)].op != VN_OP_LINEAR)
+		return;
+	vn_rearranged_open(&r, t);
+	try_rolled_columns(&r);
 	vn_rearranged_close(&r);
 }

@@ -12,6 +12,9 @@
 
 /* Tries all of these. Answers go to t->x. */
 void vn_rearrange(vn_case *t);
+/* Tries columns of a product that are a few places late or early. Call it after vn_redirect: the
+ * weights of two layers may be so in their numbers. */
+void vn_rearrange_rolled(vn_case *t);
 
 /* rearrange_rows.c: finds rows of a result that were not written: they hold earlier content,
  * another checkpoint's numbers, or 0. */
