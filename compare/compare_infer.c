@@ -39,9 +39,9 @@
 #include <string.h>
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
- * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
- * ENOUGH rows; NEARER_ALONE: by one of two formats (2 if both round alike). NEARER_PRODUCTS:
- * by that of products, so that the last state was not stored in it.
+ * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in decoding in bfloat16: 2.3; without it
+ * 0.3), over ENOUGH rows of several operations; NEARER_ALONE: by one of two formats (2 if both
+ * round alike). NEARER_PRODUCTS: by that of products, so that the last state was not stored in it.
  * AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large. LEAST_ERROR: of
  * a run in 16 bits, in floors; one that rounded its last state alone has at most 0.06.
  * LEAST_SQUARE: of 66 such runs of mixtures, in units of the format at 1, squared and relative: 1.1

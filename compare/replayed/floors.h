@@ -2,11 +2,11 @@
  *
  * C are the candidate's numbers; A what the operation gives in a higher precision from the
  * candidate's own inputs; F the same in the candidate's precision. The floor is the larger of
- * |F - A|^2 and of one rounding of A to the format (400 for float32, whose sums round often). That
- * of a row (the last axis) is at least a quarter of the mean row's: a row near 0 has none of its
- * own. From half of the format's largest number on, a number is infinite (a mask), and infinities
- * must agree; a mask that F, too, has as the least number of float16 agrees with one. All
- * measured: specs/compare.md, Any model.
+ * |F - A|^2 and of one rounding of A to the format (400 for float32 and float64, whose sums round
+ * often). That of a row (the last axis) is at least a quarter of the mean row's: a row near 0 has
+ * none of its own. From half of the format's largest number on, a number is infinite (a mask), and
+ * infinities must agree; a mask that F, too, has as the least number of float16 agrees with one.
+ * All measured: specs/compare.md, Any model.
  */
 #pragma once
 
