@@ -15,7 +15,7 @@ for word; do
 done
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev ${gpu:+libvulkan-dev glslc mesa-vulkan-drivers}
 libyaml-dev libzip-dev libseccomp-dev libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
-tests="g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
+tests="git g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
 openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
 # Of the tests: what needs them is skipped without them. Ubuntu has no such browser, Debian 13 no
 # such compiler.

@@ -1,10 +1,11 @@
-"""parity_partial.py VERNIER [--short | --random SECONDS]: dumps of transformers of which only logits, or a few hidden
-states, were saved.
+"""parity_partial.py VERNIER [--short [N] | --random SECONDS]: dumps of transformers of which only logits, or a few
+hidden states, were saved.
 
 Correct runs must be within their limits: six families, three models of other shapes and one with experts, float32,
 float16 and bfloat16, eager and sdpa attention, whole prompts and decoding. Runs with a small fault must be outside.
 The last lines print by how many floors correct runs are off (compare/replay/draws.h): how well a span's floor is
 predicted.
+--short: fewer; with N, each N-th of those.
 --random: correct prompts alone, of a random family, format, length, place in the text and choice of hidden states.
 """
 import collections
@@ -107,9 +108,14 @@ def tensors(model, ids, dtype, hidden):
 class Partial(Bench):
     """Dumps a run, and compares it with the reference on the same tokens."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, every):
         super().__init__(program, folder)
         self.floors = collections.defaultdict(list)
+        self.every, self.met = every, 0
+
+    def left_out(self):
+        self.met += 1
+        return self.met % self.every != 0
 
     def dumped(self, path, ids, found, dtype):
         text = ",".join(map(str, ids))
@@ -161,6 +167,8 @@ def correct(b, models, prompts, decodes, dtypes):
     for name, path in models.items():
         for dtype in dtypes:
             for i, (n, start) in enumerate(prompts):
+                if b.left_out():
+                    continue
                 model = load(path, dtype, ("eager", "sdpa")[i % 2 and name not in CAPPED])
                 for hidden in (False, True):
                     ids = TEXT[start:start + n]
@@ -168,6 +176,8 @@ def correct(b, models, prompts, decodes, dtypes):
                     b.expect(f"{name}, {WORD[dtype]}, {n} tokens, {'hidden states' if hidden else 'logits'}", done, 0,
                              "correct prompts")
             for i, (n, start) in enumerate(decodes):
+                if b.left_out():
+                    continue
                 model = load(path, dtype, ("eager", "sdpa")[i % 2 and name not in CAPPED])
                 done = b.decoded(model, path, TEXT[start:start + n])
                 b.expect(f"{name}, {WORD[dtype]}, {n} tokens and {DECODED} decoded", done, 0, "correct decodes")
@@ -175,6 +185,8 @@ def correct(b, models, prompts, decodes, dtypes):
 
 def correct_choice(b, models, which):
     """One prompt, of which some tensors were saved, or the logits of tokens decoded after it."""
+    if b.left_out():
+        return
     name, dtype, attention, n, start, saved = which
     ids, model, decodes = TEXT[start:start + n], load(models[name], dtype, attention), saved == "decode"
     if decodes:
@@ -189,6 +201,8 @@ def correct_choice(b, models, which):
 
 def correct_scores(b, models):
     for name, dtype, points in WITHOUT_CHOICE:
+        if b.left_out():
+            continue
         ids, model = TEXT[:100], load(models[name], dtype)
         with record_help.record(model, b.at("cand.h5"), points=points):
             record_help.run(model, ids)
@@ -250,6 +264,8 @@ def faulty(b, models, step):
     # three of its four layers have no RoPE
     tries = [t for t in tries if t[0] != "qwen3_5_text" or t[1] != "RoPE with another theta" or t[2] is F32]
     for name, fault, dtype in tries[::step]:
+        if b.left_out():
+            continue
         model = load(models[name], dtype)
         try:
             FAULTS[fault][0](model)
@@ -266,6 +282,8 @@ def behind_ties(b, models):
         return (out.float() + 0.05 * out.float().std()).to(out.dtype)
 
     for name, dtype in (("experts", F16), ("experts", BF16), ("many", F16), ("many", BF16)):
+        if b.left_out():
+            continue
         model, ids = load(models[name], dtype), TEXT[500:560]
         model.model.layers[1].self_attn.o_proj.register_forward_hook(shift)
         done = b.dumped(models[name], ids, tensors(model, ids, dtype, False), dtype)
@@ -275,6 +293,8 @@ def behind_ties(b, models):
 def late_channel(b, path):
     """One channel of a layer is off from the 41st of 60 decoded tokens on, and only that layer was recorded."""
     for n, start in ((10, 0), (24, 300)):
+        if b.left_out():
+            continue
         model, calls = load(path, BF16), []
 
         def change(module, args, out):
@@ -299,14 +319,14 @@ def late_channel(b, path):
 
 
 def main():
-    program, short = sys.argv[1], sys.argv[2:] == ["--short"]
+    program, short = sys.argv[1], sys.argv[2:3] == ["--short"]
     seconds = float(sys.argv[3]) if sys.argv[2:3] == ["--random"] and len(sys.argv) == 4 else 0
-    if len(sys.argv) > 2 and not short and not seconds:
-        sys.exit("usage: parity_partial.py VERNIER [--short | --random SECONDS]")
+    if len(sys.argv) > (4 if short else 2) and not seconds:
+        sys.exit("usage: parity_partial.py VERNIER [--short [N] | --random SECONDS]")
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
-        b = Partial(program, folder)
+        b = Partial(program, folder, int(sys.argv[3]) if short and len(sys.argv) > 3 else 1)
         trained = {family: model_of(family) for family in FAMILIES}
         made = {name: make(folder, name) for name in (*(["norms"] if short else SHAPES), *EXPERTS)}
         if seconds:
