@@ -108,7 +108,7 @@ def tensors(model, ids, dtype, hidden):
 class Partial(Bench):
     """Dumps a run, and compares it with the reference on the same tokens."""
 
-    def __init__(self, program, folder, every):
+    def __init__(self, program, folder, every=1):
         super().__init__(program, folder)
         self.floors = collections.defaultdict(list)
         self.every, self.met = every, 0
