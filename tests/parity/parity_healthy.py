@@ -363,7 +363,7 @@ def logits_alone(b, models):
 
 def wide(b, folder, seed):
     """A vocabulary of which the search looks at a sample. Decodes: of more steps than it looks at, and of fewer."""
-    parity_partial.SHAPES["wide"] = ("qwen2", {"num_hidden_layers": 2, "vocab_size": 20000})
+    parity_partial.SHAPES["wide"] = ("qwen2", {"num_hidden_layers": 2, "vocab_size": 9000})
     models = {"wide": make(folder, "wide")}
     logits_alone(b, models)
     for engine in ENGINES:
