@@ -150,19 +150,23 @@ static double channel_of_pool(const all_judged *j, const vn_checkpoint *p)
 /* At the end of a long span: does the metric measure the size of the whole error, as the replay
  * does, or that of one channel's error, which the span's draws allow? Or a common factor that an
  * error of this size and of so few degrees of freedom has by chance: at most 6 standard errors, and
- * of a norm what the error adds to it. */
+ * of a norm what the error adds to it. Slots may hold other experts than R's, which resemble
+ * them in nothing: they add twice their share to the error, and take it from the factor. */
 static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_check *k)
 {
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
 	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
 	const bool            whole = !k->steps && p->m.worst_nmse_channel < 0; /* few rows have no channels */
+	const bool            slots = vn_axes_find(vn_entry_axes(vn_recording_entry(j->o->ref, p->ref)), "slot") >= 0;
 
+	if (slots && info->worst == VN_WORST_CHANNEL && info->kind == VN_KIND_FACTOR)
+		return x <= p->m.value[VN_M_WORST_CHANNEL_NMSE];
 	if (info->worst == VN_WORST_CHANNEL && !whole)
 		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? channel_of_pool(j, p) : p->replay.channel) <= 1;
 	if (info->kind == VN_KIND_NORM)
 		return fabs(x - 1) <= error + nmse / 2;
-	return info->kind != VN_KIND_FACTOR || x <= error;
+	return info->kind != VN_KIND_FACTOR || x <= error + (slots ? nmse / 2 : 0);
 }
 
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is

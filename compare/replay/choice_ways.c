@@ -23,14 +23,16 @@ void vn_choice_ways_init(vn_choice_ways *w, const vn_plan *plan, int node, int64
 	const int groups = plan->node[node].c.top_k.groups;
 
 	*w = (vn_choice_ways) { .node = node, .rows = rows, .k = k, .experts = E, .in_group = groups ? E / groups : 1 };
+	w->unsorted = plan->node[node].w[0] >= 0;
 	w->ids = vn_alloc_zero((size_t)(VN_CHOICE_WAYS * rows * k), sizeof *w->ids);
 	w->is = vn_alloc_zero((size_t)(VN_CHOICE_WAYS * rows), sizeof *w->is);
+	w->score = vn_alloc_zero((size_t)(rows * E), sizeof *w->score);
 	w->error = vn_alloc_zero((size_t)rows, sizeof *w->error);
 }
 
 void vn_choice_ways_finish(vn_choice_ways *w)
 {
-	VN_FREE(w->ids, w->is, w->error, w->weights);
+	VN_FREE(w->ids, w->is, w->score, w->error, w->weights);
 }
 
 static vn_status read_numbers(const vn_replay_engine *e, const vn_plan *plan, int value, int64_t n, double *x,
@@ -103,9 +105,17 @@ static bool is_same_set(const double *a, const double *b, int64_t k)
 	return same;
 }
 
-static double reach_of(const vn_choice_ways *w, int64_t row, double score, vn_dtype recorded)
+static double reach_of(const vn_choice_ways *w, int64_t row, double score)
 {
-	return fmax(REACH * sqrt(w->error[row]), one_rounding(score, recorded));
+	return fmax(REACH * sqrt(w->error[row]), one_rounding(score, w->recorded));
+}
+
+bool vn_choice_is_tie(const vn_choice_ways *w, int64_t row, const double *ids, int64_t slot, int64_t other)
+{
+	const double *score = w->score + row * w->experts, *weight = w->weights ? w->weights + row * w->k : NULL;
+	const double  a = score[(int64_t)ids[slot]], b = score[(int64_t)ids[other]];
+
+	return fabs(a - b) <= reach_of(w, row, fmax(a, b)) || (weight ? weight[slot] == weight[other] : w->unsorted);
 }
 
 /* Is the expert in the group of a chosen one? */
@@ -119,19 +129,19 @@ static bool is_beside(const vn_choice_ways *w, const double *own, int64_t expert
 }
 
 /* Lowers what the way lowers in a row's scores. The last ids have the lowest scores. */
-static void lower_scores(const vn_choice_ways *w, int way, int64_t row, double *score, vn_dtype recorded)
+static void lower_scores(const vn_choice_ways *w, int way, int64_t row, double *score)
 {
 	const double *own = vn_choice_way(w, 0, row), *next = vn_choice_way(w, 1, row);
 
 	for (int64_t j = 0; way >= ALL && j < w->experts; j++)
 		if (way == ALL ? is_beside(w, own, j) : j / w->in_group == way - GROUP)
-			score[j] -= reach_of(w, row, score[j], recorded);
+			score[j] -= reach_of(w, row, score[j]);
 	for (int64_t i = 0; way < ALL && i < w->k; i++) {
 		const bool twice = way == TWICE && !has_id(own, w->k, next[i]);
 		if (i == w->k - (way == TWICE ? 1 : way))
-			score[(int64_t)own[i]] -= reach_of(w, row, score[(int64_t)own[i]], recorded);
+			score[(int64_t)own[i]] -= reach_of(w, row, score[(int64_t)own[i]]);
 		if (twice)
-			score[(int64_t)next[i]] -= reach_of(w, row, score[(int64_t)next[i]], recorded);
+			score[(int64_t)next[i]] -= reach_of(w, row, score[(int64_t)next[i]]);
 	}
 }
 
@@ -146,30 +156,6 @@ static void mark_new(const vn_choice_ways *w, int way)
 	}
 }
 
-vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_dtype recorded,
-                              vn_error *err)
-{
-	const vn_node   *node = &plan->node[w->node];
-	const int64_t    E = node->c.top_k.columns, all = w->rows * E, n = w->rows * w->k;
-	VN_FREED double *was = vn_alloc((size_t)all, sizeof *was), *now = vn_alloc((size_t)all, sizeof *now);
-	vn_status        st = read_numbers(e, plan, node->in[0], all, was, err);
-
-	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
-	mark_new(w, 0);
-	const int ways = node->c.top_k.groups ? VN_CHOICE_WAYS : GROUP;
-	for (int way = 1; !st && way < ways; way++) {
-		memcpy(now, was, (size_t)all * sizeof *now);
-		for (int64_t row = 0; row < w->rows; row++)
-			lower_scores(w, way, row, now + row * E, recorded);
-		if (!(st = write_numbers(e, plan, node->in[0], all, now, err)) &&
-		    !(st = vn_ref_ops.run(e->ref, w->node, w->node + 1, err)) &&
-		    !(st = read_numbers(e, plan, node->out[0], n, w->ids + way * n, err)))
-			mark_new(w, way);
-	}
-	st = st ? st : write_numbers(e, plan, node->in[0], all, was, err);
-	return st ? st : vn_choice_put(w, plan, w->ids, e, err);
-}
-
 /* How many of the numbers x (n) are before x[i] if the largest is first. */
 static int64_t rank_of(const double *x, int64_t n, int64_t i)
 {
@@ -182,12 +168,12 @@ static int64_t rank_of(const double *x, int64_t n, int64_t i)
 
 /* Puts ids (k) into the order of the weights (k), which grow with the scores (E). NaNs have no
  * order, and leave them as they are. */
-static void order_ids(const double *ids, const double *score, const double *weight, int64_t k, double *ordered)
+static void order_ids(double *ids, const double *score, const double *weight, int64_t k)
 {
-	VN_FREED double *own = vn_alloc((size_t)k, sizeof *own);
+	VN_FREED double *own = vn_alloc((size_t)k, sizeof *own), *was = vn_alloc((size_t)k, sizeof *was);
 	bool             numbers = true;
 
-	memcpy(ordered, ids, (size_t)k * sizeof *ids);
+	memcpy(was, ids, (size_t)k * sizeof *ids);
 	for (int64_t i = 0; i < k; i++) {
 		own[i] = score[(int64_t)ids[i]];
 		numbers = numbers && !isnan(own[i]) && !isnan(weight[i]);
@@ -195,24 +181,35 @@ static void order_ids(const double *ids, const double *score, const double *weig
 	for (int64_t i = 0; numbers && i < k; i++)
 		for (int64_t j = 0; j < k; j++)
 			if (rank_of(own, k, j) == rank_of(weight, k, i))
-				ordered[i] = ids[j];
+				ids[i] = was[j];
+}
+
+vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_error *err)
+{
+	const vn_node   *node = &plan->node[w->node];
+	const int64_t    E = w->experts, all = w->rows * E, n = w->rows * w->k;
+	VN_FREED double *now = vn_alloc((size_t)all, sizeof *now);
+	vn_status        st = read_numbers(e, plan, node->in[0], all, w->score, err);
+
+	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
+	mark_new(w, 0);
+	const int ways = node->c.top_k.groups ? VN_CHOICE_WAYS : GROUP;
+	for (int way = 1; !st && way < ways; way++) {
+		memcpy(now, w->score, (size_t)all * sizeof *now);
+		for (int64_t row = 0; row < w->rows; row++)
+			lower_scores(w, way, row, now + row * E);
+		if (!(st = write_numbers(e, plan, node->in[0], all, now, err)) &&
+		    !(st = vn_ref_ops.run(e->ref, w->node, w->node + 1, err)) &&
+		    !(st = read_numbers(e, plan, node->out[0], n, w->ids + way * n, err)))
+			mark_new(w, way);
+	}
+	for (int64_t i = 0; !st && w->weights && i < ways * w->rows; i++)
+		order_ids(w->ids + i * w->k, w->score + i % w->rows * E, w->weights + i % w->rows * w->k, w->k);
+	return st ? st : write_numbers(e, plan, node->in[0], all, w->score, err);
 }
 
 vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,
                         vn_error *err)
 {
-	const int        out = plan->node[w->node].out[0];
-	const int64_t    n = w->rows * w->k, E = w->experts;
-	VN_FREED double *score = NULL, *ordered = NULL;
-	vn_status        st;
-
-	if (!w->weights)
-		return write_numbers(e, plan, out, n, ids, err);
-	score = vn_alloc((size_t)(w->rows * E), sizeof *score);
-	ordered = vn_alloc((size_t)n, sizeof *ordered);
-	if ((st = read_numbers(e, plan, plan->node[w->node].in[0], w->rows * E, score, err)))
-		return st;
-	for (int64_t t = 0; t < w->rows; t++)
-		order_ids(ids + t * w->k, score + t * E, w->weights + t * w->k, w->k, ordered + t * w->k);
-	return write_numbers(e, plan, out, n, ordered, err);
+	return write_numbers(e, plan, plan->node[w->node].out[0], w->rows * w->k, ids, err);
 }

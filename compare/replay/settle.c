@@ -15,8 +15,9 @@
  * its error is left, at most, where a choice is changed, since others may still be wrong. RESTARTS:
  * of rows that stay wrong. STALLED: rounds that may leave more than LESS of what is wrong: a fault
  * leaves nearly all. FAR: times as wrong as a row may be by chance. APART: a candidate's rows may
- * stand apart so many times as often as a draw's. FEW: one-row steps of which each may be wrong. */
-enum { TRIALS = 24, RESTARTS = 2, STALLED = 2, APART = 2, FEW = 2 };
+ * stand apart so many times as often as a draw's. FEW: one-row steps of which each may be wrong.
+ * HALF, RARE: one of so many rows may stay wrong. */
+enum { TRIALS = 24, RESTARTS = 2, STALLED = 2, APART = 2, FEW = 2, HALF = 2, RARE = 32 };
 #define WRONG  3.0
 #define BETTER 0.97
 #define LESS   0.9
@@ -218,7 +219,10 @@ static vn_status find_ways(vn_replay *r, vn_settled *s, const int32_t *ids, vn_e
 
 	/* Floors, and what rounding may change, are measured first and last. */
 	for (bool more = true, first = true; !st && more; first = false) {
-		if ((st = vn_settled_pass(r, s, s->error, first, ids, err)))
+		st = vn_settled_pass(r, s, s->error, first, ids, err);
+		if (!st && first && s->reordered) /* weights behind slots */
+			st = vn_settled_pass(r, s, s->error, first, ids, err);
+		if (st)
 			break;
 		const double wrong = sum_wrong(s);
 		x.stalled = wrong < LESS * x.wrong ? 0 : x.stalled + 1;
@@ -238,21 +242,22 @@ static vn_status find_ways(vn_replay *r, vn_settled *s, const int32_t *ids, vn_e
 
 /* ---- what was not found ---------------------------------------------------------------------- */
 
-static bool is_undecided(const vn_settled_choice *c, int64_t t)
+/* How many other sets rounding may choose. */
+static int count_ways(const vn_settled_choice *c, int64_t t)
 {
-	bool other = false;
+	int n = 0;
 
-	for (int w = 1; !other && w < VN_CHOICE_WAYS; w++)
-		other = vn_settled_has(c, w, t);
-	return other;
+	for (int w = 1; w < VN_CHOICE_WAYS; w++)
+		n += vn_settled_has(c, w, t);
+	return n;
 }
 
-/* The rows of a result: with a number, wrong ones, and whether rounding decides several choices of
- * the first one that is far off (else of the first wrong one), so that not every combination of
- * them was tried. */
+/* The rows of a result: with a number, wrong ones, and which part may be wrong (0: none) because
+ * rounding decides several choices of the first one that is far off (else of the first wrong one),
+ * so that not every combination of them was tried. A choice of groups, and of experts in them, is
+ * two; most are found, and a fault of experts shows in more rows. */
 typedef struct end_rows {
-	int64_t seen, wrong;
-	bool    several;
+	int64_t seen, wrong, part;
 } end_rows;
 
 static end_rows count_rows(const vn_settled *s, int end)
@@ -270,8 +275,8 @@ static end_rows count_rows(const vn_settled *s, int end)
 		far = far || more;
 	}
 	for (int i = 0; first >= 0 && i < s->n; i++)
-		several += s->of[i].behind[end] && is_undecided(&s->of[i], first);
-	n.several = several > 1;
+		if (s->of[i].behind[end] && count_ways(&s->of[i], first))
+			n.part = several++ ? HALF : s->of[i].ways.in_group > 1 ? RARE : 0;
 	return n;
 }
 
@@ -282,7 +287,7 @@ static bool is_unsettled(const vn_settled *s, int end)
 	const vn_settled_rows *all = s->of_end[end];
 	const end_rows         n = count_rows(s, end);
 
-	return n.several && (n.seen == 1 ? 2 * all->wrong <= all->seen + FEW : 2 * n.wrong <= n.seen);
+	return n.part && (n.seen == 1 ? n.part * all->wrong <= all->seen + FEW : n.part * n.wrong <= n.seen);
 }
 
 /* ---- choices that every draw makes for itself ------------------------------------------------ */
@@ -352,7 +357,7 @@ static vn_status free_choices(vn_replay *r, vn_settled *s, const int32_t *ids, v
 		const end_rows n = count_rows(s, e);
 		s->of_end[e]->seen += n.seen;
 		s->of_end[e]->wrong += n.wrong;
-		state[e] = n.several && !is_unsettled(s, e) ? FREE : FOUND;
+		state[e] = n.part == HALF && !is_unsettled(s, e) ? FREE : FOUND;
 		any = any || state[e] == FREE;
 	}
 	if (!any)
@@ -391,7 +396,7 @@ static void mark_loose(vn_replay *r)
 			}
 		}
 		for (int64_t t = 0; t < s->tokens; t++) {
-			c->loose[t] = is_undecided(c, t) && (c->loose[t] || !seen[t]);
+			c->loose[t] = count_ways(c, t) && (c->loose[t] || !seen[t]);
 			r->loose = r->loose || c->loose[t];
 		}
 	}
@@ -420,15 +425,12 @@ static void choose_otherwise(const vn_settled_choice *c, int draw, double *ids)
 {
 	memcpy(ids, c->ids, (size_t)(c->ways.rows * c->ways.k) * sizeof *ids);
 	for (int64_t t = 0; draw % 2 && t < c->ways.rows; t++) {
-		int n = 0, skip;
 		if (!c->loose[t])
 			continue;
-		for (int w = 1; w < VN_CHOICE_WAYS; w++)
-			n += vn_settled_has(c, w, t);
-		skip = draw / 2 % n;
-		for (int w = 1; w < VN_CHOICE_WAYS; w++)
-			if (vn_settled_has(c, w, t) && skip-- == 0)
-				memcpy(ids + t * c->ways.k, vn_choice_way(&c->ways, w, t), (size_t)c->ways.k * sizeof *ids);
+		int skip = draw / 2 % count_ways(c, t);
+		for (int w = 0; w < VN_CHOICE_WAYS; w++)
+			if (vn_settled_has(c, w, t) && w != c->by[t] && skip-- == 0)
+				vn_settled_ids(c, w, t, ids + t * c->ways.k);
 	}
 }
 

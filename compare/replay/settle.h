@@ -17,10 +17,14 @@
  *
  * Where most rows stay wrong and the candidate is unlike the draws, a fault is there and stays one.
  *
- * Costs, where choices without ids are behind a span: two passes of A, B and two draws; where rows
- * are wrong behind a tie, at most 24 trials of B, in each of which every token tries what only it
- * has, and a pass of B between them; before choices are free, a pass of B and all draws, and one
- * more with A and two draws: with all else, up to four times what the step costs without.
+ * Engines have the chosen experts of a token in the order of their weights. Without ids, the order
+ * of two whose scores tie is read off what they make, where that was recorded for each slot.
+ *
+ * Costs, where choices without ids are behind a span: two passes of A, B and two draws, and one
+ * more where slots change places; where rows are wrong behind a tie, at most 24 trials of B, in
+ * each of which every token tries what only it has, and a pass of B between them; before choices
+ * are free, a pass of B and all draws, and one more with A and two draws: with all else, up to
+ * four times what the step costs without.
  */
 #pragma once
 

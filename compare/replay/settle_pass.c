@@ -9,12 +9,13 @@
 #include <string.h>
 
 enum { DRAWS = 2 }; /* that show the floor of a row and the errors of scores */
+#define SAME 0.75   /* of three experts in another order, two slots may become one right and one wrong */
 
 void vn_settled_drop(vn_settled *s)
 {
 	for (int i = 0; i < s->n; i++) {
 		vn_choice_ways_finish(&s->of[i].ways);
-		VN_FREE(s->of[i].behind, s->of[i].by, s->of[i].ids, s->of[i].loose);
+		VN_FREE(s->of[i].behind, s->of[i].by, s->of[i].order, s->of[i].ids, s->of[i].loose);
 	}
 	VN_FREE(s->of, s->end, s->of_end, s->error, s->floor, s->own, s->other, s->least, s->drawn);
 	*s = (vn_settled) { .rows = s->rows };
@@ -66,28 +67,42 @@ static bool find_behind(const vn_replay *r, const vn_settled *s, vn_settled_choi
 	return c->first >= 0;
 }
 
-/* Reads the weights of a choice, of which only they were recorded: its order is theirs. */
-static vn_status read_weights(const vn_replay *r, vn_choice_ways *w, vn_error *err)
+/* What an operation makes that reads these ids as its input `slot`, if it was recorded; -1. */
+static int find_made(const vn_replay *r, int ids, vn_op op, int slot)
 {
-	const int      ids = vn_plan_root(r->plan, r->plan->node[w->node].out[0]);
-	unsigned char *own = NULL;
-	vn_tensor      t;
-	vn_status      st = VN_OK;
-
-	for (int k = w->node + 1; !st && !w->weights && k < r->plan->n_nodes; k++) {
-		const vn_node       *n = &r->plan->node[k];
-		const int            value = vn_plan_root(r->plan, n->out[0]);
-		const vn_checkpoint *p = r->point[value];
-		if (n->op != VN_OP_ROUTE || vn_plan_root(r->plan, n->in[VN_ROUTE_IDS]) != ids || !p || !is_taken(r, value))
-			continue;
-		if ((st = vn_replay_candidate(r->o, p, p->replay.columns, &t, &own, err)))
-			break;
-		w->weights = vn_alloc((size_t)(w->rows * w->k), sizeof *w->weights);
-		vn_tensor_numbers(&t, 0, w->rows * w->k, w->weights);
-		free(own);
-		vn_recording_release(r->o->cand, p->cand);
+	for (int k = 0; k < r->plan->n_nodes; k++) {
+		const vn_node *n = &r->plan->node[k];
+		const int value = n->op == op && vn_plan_root(r->plan, n->in[slot]) == ids ? vn_plan_root(r->plan, n->out[0])
+		                                                                           : -1;
+		if (value >= 0 && is_taken(r, value))
+			return value;
 	}
-	return st;
+	return -1;
+}
+
+/* Reads the weights of a choice, of which only they were recorded: its order is theirs. Slots of
+ * what each expert makes may be in another one. */
+static vn_status read_order(const vn_replay *r, vn_settled_choice *c, vn_error *err)
+{
+	const int            ids = vn_plan_root(r->plan, r->plan->node[c->ways.node].out[0]);
+	const int            weights = find_made(r, ids, VN_OP_ROUTE, VN_ROUTE_IDS);
+	const vn_checkpoint *p = weights < 0 ? NULL : r->point[weights];
+	const int64_t        n = c->ways.rows * c->ways.k;
+	unsigned char       *own = NULL;
+	vn_tensor            t;
+	vn_status            st;
+
+	c->each = find_made(r, ids, VN_OP_EXPERTS, VN_EXPERTS_IDS);
+	c->order = c->each < 0 ? NULL : vn_alloc((size_t)(VN_CHOICE_WAYS * n), sizeof *c->order);
+	for (int64_t i = 0; c->order && i < VN_CHOICE_WAYS * n; i++)
+		c->order[i] = (int)(i % c->ways.k);
+	if (!p || (st = vn_replay_candidate(r->o, p, p->replay.columns, &t, &own, err)))
+		return p ? st : VN_OK;
+	c->ways.weights = vn_alloc((size_t)n, sizeof *c->ways.weights);
+	vn_tensor_numbers(&t, 0, n, c->ways.weights);
+	free(own);
+	vn_recording_release(r->o->cand, p->cand);
+	return VN_OK;
 }
 
 static vn_status add_choice(const vn_replay *r, vn_settled *s, int node, bool *reached, vn_error *err)
@@ -104,13 +119,13 @@ static vn_status add_choice(const vn_replay *r, vn_settled *s, int node, bool *r
 		free(c->behind);
 		return VN_OK;
 	}
-	c->recorded = scores ? vn_recording_entry(r->o->cand, scores->cand)->dtype : VN_N_DTYPES;
 	vn_choice_ways_init(&c->ways, r->plan, node, s->tokens);
+	c->ways.recorded = scores ? vn_recording_entry(r->o->cand, scores->cand)->dtype : VN_N_DTYPES;
 	c->by = vn_alloc_zero(T, 1);
 	c->loose = vn_alloc_zero(T, sizeof *c->loose);
 	c->ids = vn_alloc(T * (size_t)c->ways.k, sizeof *c->ids);
 	s->n++;
-	return read_weights(r, &c->ways, err);
+	return read_order(r, c, err);
 }
 
 vn_status vn_settled_list(const vn_replay *r, vn_settled *s, vn_error *err)
@@ -157,16 +172,76 @@ static double *errors_of(const vn_settled *s, const pass *p, int i)
 	return i <= p->draws ? s->floor : s->own;
 }
 
-static void set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *x, double share, double *of_tokens)
+void vn_settled_ids(const vn_settled_choice *c, int way, int64_t t, double *ids)
+{
+	const double *of = vn_choice_way(&c->ways, way, t);
+
+	for (int64_t i = 0; i < c->ways.k; i++)
+		ids[i] = of[c->order ? c->order[(way * c->ways.rows + t) * c->ways.k + i] : i];
+}
+
+/* How far slot i of B is from slot j of the candidate. b, x: (k, n) */
+static double slot_error(const double *b, const double *x, int64_t n, int64_t i, int64_t j)
+{
+	double sum = 0;
+
+	for (int64_t m = 0; m < n; m++) {
+		const double d = x[j * n + m] - b[i * n + m];
+		sum += isfinite(d) ? d * d : 0;
+	}
+	return sum;
+}
+
+static void exchange(double *x, int64_t n, int64_t i, int64_t j)
+{
+	for (int64_t m = 0; m < n; m++) {
+		const double was = x[i * n + m];
+		x[i * n + m] = x[j * n + m];
+		x[j * n + m] = was;
+	}
+}
+
+/* Engines have experts whose scores tie in either order. Exchanges two of a token where that leaves
+ * less than SAME of the error of what they make: b (k, n) of B, x of the candidate. Returns whether
+ * it did. */
+static bool reorder(vn_settled_choice *c, int64_t t, double *b, const double *x, int64_t n)
+{
+	double *ids = c->ids + t * c->ways.k;
+	int    *order = c->order + (c->by[t] * c->ways.rows + t) * c->ways.k;
+	bool    any = false;
+
+	for (int64_t i = 0; i < c->ways.k; i++)
+		for (int64_t j = i + 1; j < c->ways.k; j++) {
+			const int was = order[i];
+			if (!vn_choice_is_tie(&c->ways, t, ids, i, j) ||
+			    !(slot_error(b, x, n, j, i) + slot_error(b, x, n, i, j) <
+			      SAME * (slot_error(b, x, n, i, i) + slot_error(b, x, n, j, j))))
+				continue;
+			order[i] = order[j];
+			order[j] = was;
+			exchange(ids, 1, i, j);
+			exchange(b, n, i, j);
+			any = true;
+			j = i; /* another one may fit better now */
+		}
+	return any;
+}
+
+/* each: the choice whose experts made b, and which has them in the candidate's order then; NULL.
+ * Returns whether that order was another one. */
+static bool set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *x, double share,
+                       vn_settled_choice *each, double *of_tokens)
 {
 	const int64_t    rows = b->shape.dim[0], n = rows ? vn_shape_count(&b->shape) / rows : 0;
 	const int64_t    from = r->step->first_row + r->step->rows - rows; /* perhaps the last row alone */
 	VN_FREED double *p = vn_alloc(2 * (size_t)n, sizeof *p);
+	bool             other = false;
 
 	for (int64_t i = 0; i < rows; i++) {
 		double dd = 0, bb = 0;
 		vn_tensor_numbers(b, i * n, n, p);
 		vn_tensor_numbers(x, i * n, n, p + n);
+		other = (each && reorder(each, from + i, p, p + n, n / each->ways.k)) || other;
 		for (int64_t j = 0; j < n; j++) {
 			const double d = p[n + j] - p[j];
 			dd += isfinite(d) ? d * d : 0;
@@ -174,6 +249,17 @@ static void set_errors(const vn_replay *r, const vn_tensor *b, const vn_tensor *
 		}
 		of_tokens[from + i] = fmax(of_tokens[from + i], 0) + (bb > 0 ? share * dd / bb : 0);
 	}
+	return other;
+}
+
+/* The choice of the experts that make a value, if slots of it may be in another order; NULL. */
+static vn_settled_choice *choice_of(const vn_settled *s, int value)
+{
+	vn_settled_choice *c = NULL;
+
+	for (int i = 0; i < s->n; i++)
+		c = s->of[i].each == value ? &s->of[i] : c;
+	return c;
 }
 
 /* Measures what B made, and puts the candidate's numbers in its place. */
@@ -191,14 +277,15 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 		unsigned char *own = NULL;
 		vn_tensor      t;
 		if (end >= 0 && !(st = vn_replay_candidate(r->o, at, at->replay.columns, &t, &own, err))) {
-			set_errors(r, &made->t, &t, 1, p->error + end);
+			s->reordered = set_errors(r, &made->t, &t, 1, choice_of(s, made->value), p->error + end) || s->reordered;
 			free(own);
 			vn_recording_release(r->o->cand, at->cand);
 		}
 		for (int i = 1; !st && end >= 0 && i < p->n; i++) {
 			const vn_node_output *x = vn_replay_made(p->e[i], made->value);
 			if (x && vn_shape_equal(&x->t.shape, &made->t.shape))
-				set_errors(r, &made->t, &x->t, p->drawn || i > p->draws ? 1 : 1.0 / p->draws, end + errors_of(s, p, i));
+				set_errors(r, &made->t, &x->t, p->drawn || i > p->draws ? 1 : 1.0 / p->draws, NULL,
+				           end + errors_of(s, p, i));
 		}
 		if (!st && !vn_replay_no_place(r->plan, made->value))
 			st = vn_replay_give(r, made->value, at, p->e, p->n, err);
@@ -212,9 +299,9 @@ static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, vn_er
 
 	if (p->draws && !p->drawn && !c->free)
 		st = vn_choice_errors(&c->ways, r->plan, p->e, p->n, err);
-	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], c->recorded, err);
+	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], err);
 	for (int64_t t = 0; !st && t < c->ways.rows; t++)
-		memcpy(c->ids + t * c->ways.k, vn_choice_way(&c->ways, c->by[t], t), (size_t)c->ways.k * sizeof *c->ids);
+		vn_settled_ids(c, c->by[t], t, c->ids + t * c->ways.k);
 	for (int i = 0; !st && i < p->n; i++)
 		if (!c->free || i == 0 || i > p->draws)
 			st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);
@@ -259,6 +346,7 @@ static vn_status run_pass(vn_replay *r, vn_settled *s, pass *p, const int32_t *i
 	const size_t values = (size_t)r->plan->n_values, all = (size_t)(s->ends * s->tokens);
 	vn_status    st = VN_OK;
 
+	s->reordered = false;
 	for (size_t i = 0; i < all; i++)
 		p->error[i] = -1;
 	for (int i = 0; !st && i < p->n; i++)

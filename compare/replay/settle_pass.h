@@ -9,13 +9,14 @@
 /* A choice that was not recorded, and that results of its step depend on. */
 typedef struct vn_settled_choice {
 	vn_choice_ways ways;
-	vn_dtype       recorded; /* vn_choice_find_ways */
-	bool          *behind;   /* (ends) */
-	int            first;    /* the first end behind it */
-	unsigned char *by;       /* (tokens): the way that is taken */
-	double        *ids;      /* (tokens, k): as B chose in the last pass */
-	bool          *loose;    /* (tokens) */
-	bool           free;     /* every draw chooses for itself, and B does */
+	bool          *behind; /* (ends) */
+	int            first;  /* the first end behind it */
+	int            each;   /* value: what each chosen expert makes; -1: not recorded */
+	unsigned char *by;     /* (tokens): the way that is taken */
+	int           *order;  /* (VN_CHOICE_WAYS, tokens, k): which id each slot has; NULL: its own */
+	double        *ids;    /* (tokens, k): as B chose in the last pass */
+	bool          *loose;  /* (tokens) */
+	bool           free;   /* every draw chooses for itself, and B does */
 } vn_settled_choice;
 
 /* Of all steps so far, the rows of a value. */
@@ -36,8 +37,9 @@ struct vn_settled {
 	int64_t            tokens;
 	/* (ends, tokens): of B; the mean of the draws, at least `own`; of A; of B in a trial */
 	double            *error, *floor, *own, *other;
-	double            *least; /* (ends): the least floor of a row */
-	double            *drawn; /* (VN_DRAWS_MOST, ends, tokens): of vn_settled_free */
+	double            *least;     /* (ends): the least floor of a row */
+	double            *drawn;     /* (VN_DRAWS_MOST, ends, tokens): of vn_settled_free */
+	bool               reordered; /* an order changed in the last pass */
 };
 
 /* Fills s with what a step (r->at) chooses and does not record. s is empty. */
@@ -50,6 +52,8 @@ vn_status vn_settled_pass(vn_replay *r, vn_settled *s, double *error, bool floor
 /* Runs it in all draws, where choices are free, and fills error and s->drawn. */
 vn_status vn_settled_free(vn_replay *r, vn_settled *s, double *error, const int32_t *ids, vn_error *err);
 
+/* Fills ids (k) with a way of a token, in the candidate's order. */
+void               vn_settled_ids(const vn_settled_choice *c, int way, int64_t t, double *ids);
 /* Does the choice have this way for a token? */
 static inline bool vn_settled_has(const vn_settled_choice *c, int way, int64_t t)
 {

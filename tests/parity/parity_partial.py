@@ -55,10 +55,11 @@ EXPERTS = {"experts": ("mixtral", {"num_local_experts": 8, "num_experts_per_tok"
                                       "norm_topk_prob": True, "routed_scaling_factor": 2.5})}
 # Scores of experts, but not the choice: equal scores may be chosen in either order.
 # Or their weights, in no order of their own; or what the scores are made of: then they differ by
-# the roundings of weights alone.
+# the roundings of weights alone. Or what each expert makes: equal scores are in either order.
 WITHOUT_CHOICE = [(name, dtype, points) for dtype in (BF16, F16)
                   for name, points in (("many", "*.{router_logits,moe_out}"), ("many", "*.{router_logits,output}"),
                                        ("groups", "*.{router_weights,output}"), ("groups", "*.{mlp_norm,output}"))]
+WITHOUT_CHOICE += [("experts", BF16, "*.{router_weights,expert_out}"), ("groups", BF16, "*.{mlp_norm,expert_out}")]
 
 
 def make(folder, name):
@@ -210,6 +211,25 @@ def correct_scores(b, models):
         b.expect(f"{name}, {WORD[dtype]}, {points}", b.judged(models[name]), 0, "correct scores of experts")
 
 
+def exchanged_experts(b, models):
+    """Two experts work for each other, and which are chosen was not recorded."""
+    def change(module, args):
+        x, ids, *more = args
+        return (x, torch.where(ids == 0, 1, torch.where(ids == 1, 0, ids)), *more)
+
+    for points in ("*.{router_weights,expert_out}", "*.{mlp_norm,expert_out}"):
+        model = load(models["experts"], BF16)
+        model.model.layers[1].mlp.experts.register_forward_pre_hook(change)
+        with record_help.record(model, b.at("cand.h5"), points=points):
+            record_help.run(model, TEXT[:100])
+        b.must("capture", "ref", models["experts"], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
+        b.expect(f"experts 0 and 1 exchanged, {points}", b.judged(models["experts"]), 1, "exchanged experts")
+        with open(b.at("report.json"), encoding="utf-8") as f:
+            origins = json.load(f)["origins"]
+        b.good += origins == ["layer1.expert_out"]
+        b.bad += origins != ["layer1.expert_out"]
+
+
 def random_choices(b, models, seconds):
     seed = int(os.environ.get("SEED", time.time()))
     draw, since = random.Random(seed), time.time()
@@ -342,6 +362,7 @@ def main():
             correct_choice(b, {**trained, **made}, which)
         if not seconds:
             correct_scores(b, made)
+            exchanged_experts(b, made)
             behind_ties(b, made)
             late_channel(b, trained["llama"])
         for kind, (wrong, right) in sorted(b.kinds.items()):
