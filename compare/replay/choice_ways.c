@@ -184,7 +184,7 @@ static void order_ids(double *ids, const double *score, const double *weight, in
 				ids[i] = was[j];
 }
 
-vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_error *err)
+vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, int ways, vn_error *err)
 {
 	const vn_node   *node = &plan->node[w->node];
 	const int64_t    E = w->experts, all = w->rows * E, n = w->rows * w->k;
@@ -193,7 +193,7 @@ vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_
 
 	st = st ? st : read_numbers(e, plan, node->out[0], n, w->ids, err);
 	mark_new(w, 0);
-	const int ways = node->c.top_k.groups ? VN_CHOICE_WAYS : GROUP;
+	ways = node->c.top_k.groups || ways < GROUP ? ways : GROUP;
 	for (int way = 1; !st && way < ways; way++) {
 		memcpy(now, w->score, (size_t)all * sizeof *now);
 		for (int64_t row = 0; row < w->rows; row++)
@@ -205,7 +205,7 @@ vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_
 	}
 	for (int64_t i = 0; !st && w->weights && i < ways * w->rows; i++)
 		order_ids(w->ids + i * w->k, w->score + i % w->rows * E, w->weights + i % w->rows * w->k, w->k);
-	return st ? st : write_numbers(e, plan, node->in[0], all, w->score, err);
+	return st || ways == 1 ? st : write_numbers(e, plan, node->in[0], all, w->score, err);
 }
 
 vn_status vn_choice_put(const vn_choice_ways *w, const vn_plan *plan, const double *ids, const vn_replay_engine *e,

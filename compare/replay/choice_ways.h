@@ -32,9 +32,9 @@ void      vn_choice_ways_finish(vn_choice_ways *w);
 /* Measures the errors of the scores against B, which is e[0]: the mean of the draws, at least that
  * of A, which rounds weights too. e: (n) B, draws, A. All have run the node. */
 vn_status vn_choice_errors(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *const *e, int n, vn_error *err);
-/* Finds the sets of an engine that has run the node, in the order of the weights: runs it again for
- * each, and leaves its scores as they were. */
-vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, vn_error *err);
+/* Finds the first `ways` sets of an engine that has run the node, at most VN_CHOICE_WAYS, in the
+ * order of the weights: runs it again for each, and leaves its scores as they were. */
+vn_status vn_choice_find_ways(vn_choice_ways *w, const vn_plan *plan, vn_replay_engine *e, int ways, vn_error *err);
 /* May the experts of two slots, ids (k), be in either order? Their scores are equal within
  * rounding, or their recorded weights are equal; without weights, also if sums of scores and biases
  * chose them, which engines sort or do not. */

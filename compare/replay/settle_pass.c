@@ -293,13 +293,17 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 	return st;
 }
 
-static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, vn_error *err)
+static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, bool trial, vn_error *err)
 {
 	vn_status st = VN_OK;
+	int       ways = 1;
 
+	for (int64_t t = 0; t < c->ways.rows; t++)
+		ways = c->by[t] < ways ? ways : c->by[t] + 1;
+	ways = trial ? ways : VN_CHOICE_WAYS; /* what follows a trial lists no others */
 	if (p->draws && !p->drawn && !c->free)
 		st = vn_choice_errors(&c->ways, r->plan, p->e, p->n, err);
-	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], err);
+	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], ways, err);
 	for (int64_t t = 0; !st && t < c->ways.rows; t++)
 		vn_settled_ids(c, c->by[t], t, c->ids + t * c->ways.k);
 	for (int i = 0; !st && i < p->n; i++)
@@ -320,7 +324,7 @@ static vn_status run_nodes(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 		}
 		st = st ? st : take_made(r, s, p, err);
 		if (!st && next < s->n && s->of[next].ways.node == k)
-			st = choose(r, &s->of[next++], p, err);
+			st = choose(r, &s->of[next++], p, p->error == s->other, err);
 	}
 	return st;
 }
