@@ -218,6 +218,8 @@ def exchanged_experts(b, models):
         return (x, torch.where(ids == 0, 1, torch.where(ids == 1, 0, ids)), *more)
 
     for points in ("*.{router_weights,expert_out}", "*.{mlp_norm,expert_out}"):
+        if b.left_out():
+            continue
         model = load(models["experts"], BF16)
         model.model.layers[1].mlp.experts.register_forward_pre_hook(change)
         with record_help.record(model, b.at("cand.h5"), points=points):
