@@ -4,6 +4,7 @@
 #include "compare/estimate/estimate.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
+#include "compare/trial/trial_apply.h"
 
 #include <math.h>
 
@@ -96,9 +97,28 @@ static void lost_state(vn_case *t, const vn_trial *at)
 	vn_try(t, &h);
 }
 
+/* The state that a call finds is multiplied: results depend on it linearly. */
+static void fit_state_factor(vn_case *t, vn_trial *h)
+{
+	double  xy = 0, xx = 0;
+	vn_made made;
+
+	h->applied.state = (vn_other_state) { .kind = VN_STATE_TIMES };
+	vn_trial_apply(t, h, &made);
+	for (int64_t i = 0; made.fine.data && i < vn_shape_count(&made.fine.shape); i++) {
+		const double without = vn_tensor_number(&made.fine, i), x = vn_tensor_number(&t->fine, i) - without;
+		xy += x * (vn_tensor_number(&t->site->cand, i) - without);
+		xx += x * x;
+	}
+	vn_made_finish(&made);
+	if (isfinite(xy / xx))
+		vn_fit_digits(t, h, xy / xx);
+}
+
 /* A call begins with another state than the call before left, or the first with one. */
 static void other_states(vn_case *t, const vn_trial *at)
 {
+	enum { FARTHEST_HEAD = 8 };
 	static const vn_other_state states[] = {
 		{ .kind = VN_STATE_FIRST },
 		{ .kind = VN_STATE_EARLIER, .calls = 1 },
@@ -121,6 +141,17 @@ static void other_states(vn_case *t, const vn_trial *at)
 			                       .state = states[i] };
 		vn_try(t, &h);
 	}
+	const vn_node *n = &t->site->plan->node[at->node];
+	vn_trial       h = *at;
+	h.finding = VN_FINDING_OTHER_STATE;
+	h.applied = (vn_applied) { .kind = VN_BY_STATE, .later = true };
+	for (int by = n->c.delta.value_heads == 2; /* then the reverse is a roll */
+	     n->op == VN_OP_DELTA_RULE && by < n->c.delta.value_heads && by <= FARTHEST_HEAD; by++) {
+		h.applied.state = (vn_other_state) { .kind = VN_STATE_ROLLED, .calls = by };
+		vn_try(t, &h);
+	}
+	if (n->op == VN_OP_DELTA_RULE && !vn_case_answered(t))
+		fit_state_factor(t, &h);
 }
 
 /* How many tokens of a call an expert takes. */

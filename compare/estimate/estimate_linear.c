@@ -407,6 +407,7 @@ void vn_estimate_linear(vn_case *t)
 		vn_estimate_crossed_ranks,
 		vn_estimate_matrix_edit,
 		vn_estimate_matrix_factor,
+		vn_estimate_matrix_rolled,
 	};
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define CROSSED_LEAVES 0.05 /* of the error: the right order leaves less */
+#define MOST_WORK      4e9  /* multiplications for all distances of rolled columns */
 
 /* The squared error that is left under the edit, on the tested rows and channels. */
 static double left_with(const vn_tested_product *p, const vn_applied_matrix *edit, double *x, double *w)
@@ -160,6 +161,33 @@ void vn_estimate_matrix_factor(vn_tested_product *p)
 
 	vn_round_numbers written = { .x = f, .fewest = 2, .most = 6 };
 	while (likely && !vn_case_answered(p->t) && vn_next_round_number(&written, &h.applied.matrix.factor))
+		vn_try(p->t, &h);
+}
+
+/* Tries weights with rolled columns. A wrong distance shows in a few numbers. */
+void vn_estimate_matrix_rolled(vn_tested_product *p)
+{
+	enum { PROBES = 16 };
+	const double enough = CROSSED_LEAVES * vn_tested_product_error_sum(p);
+	const double work = (double)p->N * (double)p->N * PROBES;
+	double       least = enough;
+	vn_trial     h = VN_TRIAL(COLUMNS_ROLLED, p->node, .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_ROLLED);
+
+	for (int64_t by = 1; work < MOST_WORK && by < p->N; by++) {
+		double left = 0;
+		for (int64_t i = 0; i < p->R * p->C && left < least; i++) {
+			const double *x = p->x + i / p->C * p->N, *w = p->wc + i % p->C * p->N;
+			double        y = p->error[i];
+			for (int64_t k = 0; k < p->N; k++)
+				y -= x[k] * (w[k < by ? k - by + p->N : k - by] - w[k]);
+			left += y * y;
+		}
+		if (left < least) {
+			least = left;
+			h.applied.matrix.factor = (double)(2 * by > p->N ? by - p->N : by);
+		}
+	}
+	if (least < enough)
 		vn_try(p->t, &h);
 }
 

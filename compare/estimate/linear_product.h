@@ -53,3 +53,5 @@ void vn_estimate_crossed_ranks(vn_tested_product *p);
 void vn_estimate_matrix_edit(vn_tested_product *p);
 /* Fits a factor of the weights, in a product with a bias that has its own size. */
 void vn_estimate_matrix_factor(vn_tested_product *p);
+/* Fits by how many columns those of the matrix were rolled. */
+void vn_estimate_matrix_rolled(vn_tested_product *p);

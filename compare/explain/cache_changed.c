@@ -60,18 +60,33 @@ typedef struct changed_steps {
 
 /* ---- a query --------------------------------------------------------------------------------- */
 
+/* The slots of all tokens in the cache, or of those of the first call. */
+static int64_t filled(const changed_query *q, const vn_applied_changed *c)
+{
+	return c->slots == VN_SLOTS_FIRST_CALL ? q->prompt : q->a.past;
+}
+
+/* Where the row of slot j and head h is read, if heads and tokens are exchanged. */
+static int64_t place_of(const changed_query *q, const vn_applied_changed *c, int64_t j, int h)
+{
+	const int64_t g = h / (q->a.H / q->a.G);
+
+	return c->number > 0 ? j * q->a.G + g : g * filled(q, c) + j;
+}
+
 /* The slot whose content slot j has: of an exchange, that at its place in the other block; of
  * tokens that moved, that of the token which was written here; -1: nothing was. */
-static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int64_t j)
+static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int64_t j, int h)
 {
-	const int64_t late = j - (int64_t)c->number;
+	const int64_t late = j - (int64_t)c->number, n = filled(q, c);
+
+	if (c->kind == VN_CHANGED_HEADS_FIRST)
+		return j >= n ? j : c->number > 0 ? place_of(q, c, j, h) % n : place_of(q, c, j, h) / q->a.G;
 
 	if (c->kind == VN_CHANGED_MOVED)
 		return late >= q->prompt && late < q->a.S ? late : j < q->prompt ? j : -1;
-	if (c->kind == VN_CHANGED_REVERSED) {
-		const int64_t n = c->slots == VN_SLOTS_FIRST_CALL ? q->prompt : q->a.past;
+	if (c->kind == VN_CHANGED_REVERSED)
 		return j < n ? n - 1 - j : j;
-	}
 	const int64_t by = c->kind == VN_CHANGED_EXCHANGED ? (int64_t)c->number - c->first : 0;
 
 	return j >= c->first && j < c->first + c->n ? j + by : j >= c->first + by && j < c->first + by + c->n ? j - by : j;
@@ -80,7 +95,7 @@ static int64_t held_by(const changed_query *q, const vn_applied_changed *c, int6
 static bool is_changed(const changed_query *q, const vn_applied_changed *c, int64_t j)
 {
 	if (c->kind == VN_CHANGED_EXCHANGED || c->kind == VN_CHANGED_MOVED || c->kind == VN_CHANGED_REVERSED)
-		return held_by(q, c, j) != j;
+		return held_by(q, c, j, 0) != j;
 	switch (c->slots) {
 	case VN_SLOTS_ALL: return true;
 	case VN_SLOTS_FIRST_CALL: return j < q->prompt;
@@ -91,11 +106,14 @@ static bool is_changed(const changed_query *q, const vn_applied_changed *c, int6
 	return false;
 }
 
-/* A head that reads the key head whose rows a slot has for head h. */
-static int held_head(const changed_query *q, const vn_applied_changed *c, int h)
+/* A head that reads the key head whose rows slot j has for head h. */
+static int held_head(const changed_query *q, const vn_applied_changed *c, int64_t j, int h)
 {
-	const int group = q->a.H / q->a.G;
+	const int     group = q->a.H / q->a.G;
+	const int64_t n = filled(q, c);
 
+	if (c->kind == VN_CHANGED_HEADS_FIRST && j < n)
+		return (int)(c->number > 0 ? place_of(q, c, j, h) / n : place_of(q, c, j, h) % q->a.G) * group;
 	return c->kind != VN_CHANGED_ROLLED ? h : (h + (q->a.G - (int)c->number) * group) % q->a.H;
 }
 
@@ -113,6 +131,18 @@ static double stored(vn_dtype storage, double x)
 	return is_half(storage) || storage == VN_F32 ? (double)f : x;
 }
 
+/* The column that is in place of column d. */
+static int changed_column(const vn_applied_changed *c, int d, int K)
+{
+	switch ((vn_changed_columns)c->n) {
+	case VN_COLUMN_REVERSED: return K - 1 - d;
+	case VN_COLUMN_PAIRS: return d % 2 * (K / 2) + d / 2;
+	case VN_COLUMN_HALVES: return d % (K / 2) * 2 + d / (K / 2);
+	case VN_COLUMN_ROLLED: break;
+	}
+	return ((d - (int)c->number) % K + K) % K;
+}
+
 /* Writes to `to` what a slot holds in place of x (K). number: the factor of keys or values. */
 static void change_row(const vn_applied_changed *c, double number, vn_dtype storage, const double *x, int K, double *to)
 {
@@ -122,6 +152,11 @@ static void change_row(const vn_applied_changed *c, double number, vn_dtype stor
 			vn_in_format_read_by(to, K, c->format, c->number);
 		for (int d = 0; d < K; d++)
 			to[d] = stored(storage, c->number < 0 ? vn_in_format(to[d], c->format) : to[d]);
+		return;
+	}
+	if (c->kind == VN_CHANGED_COLUMNS) {
+		for (int d = 0; d < K; d++)
+			to[d] = x[changed_column(c, d, K)];
 		return;
 	}
 	const vn_rounding_format as = c->format ? c->format : VN_FORMAT_INT8;
@@ -163,8 +198,8 @@ static double score(const changed_steps *x, const changed_query *q, const vn_app
 {
 	const vn_last_query *a = &q->a;
 	const bool           here = c && changes_side(c, 1);
-	const int64_t        held = here ? held_by(q, c, j) : j;
-	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, here ? held_head(q, c, h) : h);
+	const int64_t        held = here ? held_by(q, c, j, h) : j;
+	const double        *key = vn_last_query_row(a, a->k, held < 0 ? j : held, here ? held_head(q, c, j, h) : h);
 
 	if (held < 0)
 		return vn_attend_score(a->n, 0);
@@ -200,8 +235,8 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 	memset(y, 0, (size_t)a->K * sizeof *y);
 	for (int64_t j = a->first; j < a->S; j++) {
 		const bool    here = c && changes_side(c, 2) && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j);
-		const int64_t held = here ? held_by(q, c, j) : j;
-		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, here ? held_head(q, c, h) : h);
+		const int64_t held = here ? held_by(q, c, j, h) : j;
+		const double *v = vn_last_query_row(a, a->v, held < 0 ? j : held, here ? held_head(q, c, j, h) : h);
 		if (held < 0)
 			continue;
 		if (here) {
@@ -537,6 +572,28 @@ static void weigh_rounded(changed_search *s)
 	s->now.number = 0;
 }
 
+/* Heads stored before tokens, or the reverse, and columns in another order. */
+static void weigh_orders(changed_search *s, bool some)
+{
+	const int  K = s->x->q->a.K;
+	const bool whole = s->now.slots == VN_SLOTS_ALL || s->now.slots == VN_SLOTS_FIRST_CALL;
+
+	s->now.kind = VN_CHANGED_HEADS_FIRST;
+	for (s->now.number = -1; !some && whole && s->x->q->a.G > 1 && s->now.number <= 1; s->now.number += 2)
+		weigh_change(s);
+	s->now.kind = VN_CHANGED_COLUMNS;
+	if (s->now.slots == VN_SLOTS_RANGE)
+		return;
+	for (s->now.n = VN_COLUMN_ROLLED; s->now.n <= (K % 2 ? VN_COLUMN_REVERSED : VN_COLUMN_HALVES); s->now.n++)
+		for (int by = 1; by < (s->now.n == VN_COLUMN_ROLLED ? K : 2); by *= 2)
+			for (int way = 1; way >= (s->now.n == VN_COLUMN_ROLLED && 2 * by < K ? -1 : 1); way -= 2) {
+				s->now.number = way * by;
+				weigh_change(s);
+			}
+	s->now.n = 0;
+	s->now.number = 0;
+}
+
 /* Tries all changes of the slots of s->now. some: only in some heads. */
 static void weigh_slots(changed_search *s, bool some)
 {
@@ -569,6 +626,7 @@ static void weigh_slots(changed_search *s, bool some)
 			weigh_change(s);
 		}
 		s->now.number = 0;
+		weigh_orders(s, some);
 	}
 	/* reversed keys are to their values what reversed values are to their keys */
 	s->now.of = 1;
@@ -763,15 +821,17 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 	const int     group = q->a.H / q->a.G;
 	const int64_t n = vn_last_query_width(&q->a);
 	const int     moved = c->kind == VN_CHANGED_MOVED ? (int)c->number : 0;
-	vn_trial      h = { .finding = c->kind == VN_CHANGED_SCALED     ? VN_FINDING_CACHE_SCALED
-		                           : c->kind == VN_CHANGED_UNSCALED ? VN_FINDING_CACHE_UNSCALED
-		                           : c->kind == VN_CHANGED_ROUNDED  ? VN_FINDING_CACHE_ROUNDED_SLOTS
-		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
-		                           : c->kind == VN_CHANGED_EMPTY    ? VN_FINDING_CACHE_PART_EMPTY
-		                           : moved                          ? VN_FINDING_NEW_SLOTS_MOVED
-		                           : c->kind == VN_CHANGED_ROLLED   ? VN_FINDING_CACHE_HEADS_ROLLED
-		                           : c->kind == VN_CHANGED_REVERSED ? VN_FINDING_CACHE_REVERSED
-		                                                            : VN_FINDING_CACHE_EXCHANGED,
+	vn_trial      h = { .finding = c->kind == VN_CHANGED_SCALED        ? VN_FINDING_CACHE_SCALED
+		                           : c->kind == VN_CHANGED_UNSCALED    ? VN_FINDING_CACHE_UNSCALED
+		                           : c->kind == VN_CHANGED_ROUNDED     ? VN_FINDING_CACHE_ROUNDED_SLOTS
+		                           : c->kind == VN_CHANGED_TWICE       ? VN_FINDING_CACHE_TWICE
+		                           : c->kind == VN_CHANGED_EMPTY       ? VN_FINDING_CACHE_PART_EMPTY
+		                           : moved                             ? VN_FINDING_NEW_SLOTS_MOVED
+		                           : c->kind == VN_CHANGED_ROLLED      ? VN_FINDING_CACHE_HEADS_ROLLED
+		                           : c->kind == VN_CHANGED_REVERSED    ? VN_FINDING_CACHE_REVERSED
+		                           : c->kind == VN_CHANGED_COLUMNS     ? VN_FINDING_CACHE_COLUMNS
+		                           : c->kind == VN_CHANGED_HEADS_FIRST ? VN_FINDING_CACHE_HEADS_FIRST
+		                                                               : VN_FINDING_CACHE_EXCHANGED,
 		                .node = (int)(q->a.n - t->site->plan->node),
 		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };
 	vn_made       made;

@@ -140,6 +140,13 @@ void vn_sentence_state(const vn_sentence *s)
 		break;
 	case VN_STATE_FIRST: VN_PUT(s, "%s", VN_TITLE(G19_FIRST)); break;
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), vn_format_words[o->format]); break;
+	case VN_STATE_TIMES: VN_PUT(s, VN_FORM(G19_TIMES), o->factor); break;
+	case VN_STATE_ROLLED:
+		if (o->calls)
+			VN_PUT(s, VN_FORM(G19_ROLLED), o->calls, o->calls > 1 ? "s" : "");
+		else
+			VN_PUT(s, VN_FORM(G19_REVERSED));
+		break;
 	case VN_STATE_AGAIN: VN_PUT(s, "%s", o->calls > 1 ? VN_TITLE(G19_DRAFTS) : VN_TITLE(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
 	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
@@ -150,7 +157,9 @@ void vn_sentence_state(const vn_sentence *s)
 /* "keys of tokens of the first call in the cache are multiplied by 0.1" */
 void vn_sentence_changed(const vn_sentence *s)
 {
-	static const char *const  what[] = { "keys and values", "keys", "values" };
+	static const char *const what[] = { "keys and values", "keys", "values" }, *const columns[] = {
+		"rolled", "reversed", "in the order i, i + K/2", "in the order of even ones, then odd ones"
+	};
 	const vn_applied_changed *c = &s->h->applied.changed;
 	const long long           a = c->first, b = a + c->n - 1;
 	char                      whose[64] = "of all tokens";
@@ -188,6 +197,14 @@ void vn_sentence_changed(const vn_sentence *s)
 	case VN_CHANGED_MOVED: break; /* VN_FINDING_NEW_SLOTS_MOVED says it */
 	case VN_CHANGED_ROLLED: VN_PUT(s, VN_FORM(C14), what[c->of], whose, c->number, c->number > 1 ? "s" : ""); break;
 	case VN_CHANGED_REVERSED: VN_PUT(s, VN_FORM(C15), whose); break;
+	case VN_CHANGED_HEADS_FIRST:
+		VN_PUT(s, c->number > 0 ? VN_FORM(C6_WHOLE) : VN_FORM(C6_BACK), what[c->of], whose);
+		break;
+	case VN_CHANGED_COLUMNS:
+		VN_PUT(s, VN_FORM(C16), what[c->of], whose, columns[c->n]);
+		if (c->n == VN_COLUMN_ROLLED)
+			vn_text_add(s->text, s->size, " by %g", c->number);
+		break;
 	case VN_CHANGED_EXCHANGED: VN_PUT(s, VN_FORM(C4_TWO), whose, (int)c->number, (int)c->number + c->n - 1); break;
 	}
 }

@@ -94,6 +94,8 @@ typedef enum vn_state_kind {
 	VN_STATE_EARLIER, /* that of some calls earlier */
 	VN_STATE_FIRST,   /* that after the first call */
 	VN_STATE_ROUNDED, /* its own, rounded to a format */
+	VN_STATE_TIMES,   /* its own, multiplied by `factor` */
+	VN_STATE_ROLLED,  /* each head of the delta rule has that of the head `calls` before; 0: in reversed order */
 	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied again */
 	VN_STATE_PADDING, /* the first call: that after the padding before the prompt in its batch */
 	VN_STATE_PACKED   /* the first call: that after the prompts packed before this one */
@@ -102,6 +104,7 @@ typedef struct vn_other_state {
 	vn_state_kind      kind;
 	int                calls; /* of VN_STATE_EARLIER, and how often VN_STATE_AGAIN: at least 1 */
 	vn_rounding_format format;
+	double             factor;
 } vn_other_state;
 /* Same as vn_recompute_run by the unmodified plan, for a checkpoint whose own operation keeps
  * states of fixed size and begins its call with another. VN_ERR_UNSUPPORTED: what that takes was

@@ -133,6 +133,7 @@ void vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_
 			i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = all, .b = N }, i, all * N);
 			break;
 		case VN_MATRIX_RANKS: i = at * N + shard_index(edit, n, N); break;
+		case VN_MATRIX_ROLLED: i = at * N + ((n - (int64_t)edit->factor) % N + N) % N; break;
 		case VN_MATRIX_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
 		case VN_MATRIX_PAIRS: i = vn_matrix_pair_row(edit, at, e->M) * N + n; break;
 		default: break;

@@ -168,7 +168,8 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 	case VN_BY_SLOTS:
 		return x->slots.of == y->slots.of && x->slots.by == y->slots.by && x->slots.newest == y->slots.newest;
 	case VN_BY_STATE:
-		return x->state.kind == y->state.kind && x->state.calls == y->state.calls && x->state.format == y->state.format;
+		return x->state.kind == y->state.kind && x->state.calls == y->state.calls &&
+		       x->state.format == y->state.format && same_number(x->state.factor, y->state.factor, digits);
 	case VN_BY_STEP: return x->step.due == y->step.due;
 	case VN_BY_TOKENS: return x->tokens == y->tokens;
 	case VN_BY_RESULT:
@@ -271,6 +272,8 @@ void vn_trial_number_put(vn_trial *h, double number)
 		h->applied.rows = (int)number;
 	else if (h->applied.kind == VN_BY_ATTEND)
 		h->applied.attend.number = number;
+	else if (h->applied.kind == VN_BY_STATE)
+		h->applied.state.factor = number;
 }
 
 const char *vn_finding_constant(vn_finding f)

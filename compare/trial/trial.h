@@ -68,7 +68,9 @@ typedef struct vn_one_cached {
  * quantised with one scale for each token and head, and read without it, or with that of another
  * format (number); empty; a token is in the cache twice; or a range is exchanged with the one from
  * `number` on; or tokens of later calls are `number` slots late; or a key head has what the one
- * `number` before it should; or tokens are in reversed order. of: as in vn_block_table. */
+ * `number` before it should; or tokens are in reversed order; or heads are stored before tokens,
+ * but read as tokens before heads (number 1; -1: the reverse); or columns are in order n of
+ * vn_changed_columns. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
@@ -78,8 +80,17 @@ typedef enum vn_changed_kind {
 	VN_CHANGED_EXCHANGED,
 	VN_CHANGED_MOVED,
 	VN_CHANGED_ROLLED,
-	VN_CHANGED_REVERSED
+	VN_CHANGED_REVERSED,
+	VN_CHANGED_HEADS_FIRST,
+	VN_CHANGED_COLUMNS
 } vn_changed_kind;
+/* Rolled by `number`; reversed; column i + K/2 behind column i; even ones, then odd ones. */
+typedef enum vn_changed_columns {
+	VN_COLUMN_ROLLED,
+	VN_COLUMN_REVERSED,
+	VN_COLUMN_PAIRS,
+	VN_COLUMN_HALVES
+} vn_changed_columns;
 /* Which tokens: all; those of the first call, or of later ones; the newest; n from `first` on. */
 typedef enum vn_changed_slots {
 	VN_SLOTS_ALL,
@@ -115,6 +126,7 @@ typedef enum vn_matrix_kind {
 	VN_MATRIX_PAIRS,
 	VN_MATRIX_ZERO,
 	VN_MATRIX_FACTOR, /* times `factor` */
+	VN_MATRIX_ROLLED, /* columns are rolled by `factor` */
 	VN_MATRIX_FORMAT, /* rounded */
 } vn_matrix_kind;
 typedef enum vn_rounded_part { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_rounded_part;

@@ -73,6 +73,12 @@ static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_
 	case VN_CACHE_TWICE: *j = *j < S ? *j : a->past - 1; break;
 	case VN_CACHE_HEADS_ROLLED: *g = *j < a->past ? head_before(*g, 1, G) : *g; break;
 	case VN_CACHE_REVERSED: *j = *j < a->past ? a->past - 1 - *j : *j; break;
+	case VN_CACHE_WHOLE_HEADS: {
+		const int64_t at = *j * G + *g;
+		*g = *j < a->past ? at / a->past : *g;
+		*j = *j < a->past ? at % a->past : *j;
+		break;
+	}
 	case VN_CACHE_LATER_PAST:
 	case VN_CACHE_LATER_NEXT: {
 		const int64_t from = form == VN_CACHE_LATER_PAST ? *j - B : *j + B;
@@ -107,11 +113,12 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 		j += head / G;
 	if (form)
 		redirect_key(a, form, &j, &g);
-	const double by = form == VN_CACHE_SCALED && j < a->past                 ? VN_CACHE_SCALE
-	                  : form == VN_CACHE_PART_EMPTY && j < a->past && g == 0 ? 0.0
-	                                                                         : 1.0;
+	const double  by = form == VN_CACHE_SCALED && j < a->past                 ? VN_CACHE_SCALE
+	                   : form == VN_CACHE_PART_EMPTY && j < a->past && g == 0 ? 0.0
+	                                                                          : 1.0;
+	const int64_t roll = form == VN_CACHE_COLUMNS && j < a->past ? K / 2 : 0;
 	for (int64_t d = 0; d < K; d++)
-		dst[d] = j < S && g < G ? by * narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
+		dst[d] = j < S && g < G ? by * narrow_number(form, (double)src[(j * G + g) * K + (d + roll) % K]) : 0.0;
 	if (form == VN_CACHE_INT8_HALF)
 		vn_in_format_read_by(dst, K, VN_FORMAT_INT8_HALF, 127);
 	const double most = form == VN_CACHE_BARE ? vn_largest(dst, K) : 0.0;

@@ -71,7 +71,7 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const int64_t t = token_of(kept, turn, T, leading);
 		const real   *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
 		const real   *v = a->v + t * nv * dv + at_value;                                 /* (n) */
-		const double  g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
+		const double  g = (double)a->g[t * nv + h], beta = form == VN_DELTA_NO_BETA ? 1.0 : (double)a->beta[t * nv + h];
 		const double  decay = form == VN_DELTA_NO_DECAY ? 1.0
 		                      : form == VN_DELTA_FACTOR ? g
 		                                                : vn_exp(rounded ? vn_in_format(g, rounded) : g);
@@ -85,7 +85,7 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const bool begins = forgets && t == vn_call_row(a->past, a->begins, t);
 		if ((restart && (a->past + t) % restart == 0) || begins)
 			for (int64_t i = 0; i < dk * COLS; i++)
-				s[i] = begins && forgets > 1 ? vn_in_format(s[i], found) : 0.0;
+				s[i] = !begins || forgets == 1 ? 0.0 : forgets == 4 ? 0.5 * s[i] : vn_in_format(s[i], found);
 		if (form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
 			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
 		/* m = k^T S of the decayed state. The common factor is applied last. */
@@ -128,6 +128,20 @@ static bool transpose_states(const REAL(vn_delta) * a)
 	return good;
 }
 
+/* For an experiment: each head finds the state of the head before. */
+static bool roll_states(const REAL(vn_delta) * a)
+{
+	const int64_t  n = a->dk * a->dv, most = (a->value_heads - 1) * n;
+	VN_FREED real *last = malloc((size_t)n * sizeof *last);
+
+	if (!last)
+		return false;
+	memcpy(last, a->state + most, (size_t)n * sizeof *last);
+	memmove(a->state + n, a->state, (size_t)most * sizeof *last);
+	memcpy(a->state, last, (size_t)n * sizeof *last);
+	return true;
+}
+
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 {
 	const int64_t across = (a->dv + COLS - 1) / COLS;
@@ -135,6 +149,8 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 
 	if (a->x && a->x->delta.chunked)
 		return REAL(vn_delta_chunked)(y, a);
+	if (a->x && a->x->delta.kept == VN_KEPT_ROLLED && a->past > 0 && a->tokens > 0 && !roll_states(a))
+		return false;
 #pragma omp parallel num_threads(a->threads) reduction(&& : good)
 	{
 		double *s = aligned_alloc(64, (size_t)(2 * a->dk * COLS) * sizeof *s);

@@ -117,6 +117,22 @@ vn_status vn_make_post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return st;
 }
 
+/* A norm behind a part of a layer norms the part's sum with the residual, to which nothing is added
+ * any more. */
+vn_status vn_make_sum_normed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_plan *p = f->plan;
+	const vn_node *norm = &p->node[node];
+	const vn_point to = vn_fault_point(p, norm) == VN_POINT_ATTN_POST_NORM ? VN_POINT_ATTN_RESIDUAL : VN_POINT_OUTPUT;
+	const int      at = p->value[vn_fault_value(p, norm->layer, to)].node;
+	vn_node        sum = p->node[at];
+
+	(void)r;
+	sum.in[sum.in[1] == norm->out[0]] = norm->in[0];
+	vn_fault_copy_of(f, at, norm->out[0]);
+	return vn_fault_feed(f, node, 0, sum, err);
+}
+
 /* x: vn_rounding_format */
 vn_status vn_make_narrow_squares(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {

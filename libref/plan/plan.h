@@ -105,14 +105,17 @@ typedef enum vn_attn_form {
  *   later past    token j - B if it is of a later call than the first; else j if it is of the first
  *   later next    the same with token j + B
  *   heads rolled  for tokens of earlier calls, key head g - 1
- *   reversed      the tokens of earlier calls in reversed order */
+ *   reversed      the tokens of earlier calls in reversed order
+ *   whole heads   the tokens of earlier calls (P,G,K), read as (G,P,K)
+ *   columns       for tokens of earlier calls, the two halves of the columns exchanged */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
 		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF, VN_CACHE_BARE, VN_CACHE_PART_EMPTY,
-		VN_CACHE_LATER_PAST, VN_CACHE_LATER_NEXT, VN_CACHE_HEADS_ROLLED, VN_CACHE_REVERSED,
+		VN_CACHE_LATER_PAST, VN_CACHE_LATER_NEXT, VN_CACHE_HEADS_ROLLED, VN_CACHE_REVERSED, VN_CACHE_WHOLE_HEADS,
+		VN_CACHE_COLUMNS,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -156,7 +159,8 @@ typedef enum vn_decay_form {
  * by g instead of exp(g); it decays between update and read; the output is read before the update;
  * the memory is read before the decay; nothing is subtracted from the new value; the memory is that
  * of the state before the last token of the call whose number is a multiple of 64, decayed; beta is
- * missing in the new value; beta is missing in the memory. */
+ * missing in the new value; beta is missing in the memory; g is rounded to bfloat16; to float16;
+ * beta is missing in both. */
 typedef enum vn_delta_form {
 	VN_DELTA_USUAL,
 	VN_DELTA_NO_DECAY,
@@ -170,12 +174,14 @@ typedef enum vn_delta_form {
 	VN_DELTA_BETA_VALUES,
 	VN_DELTA_G_BF16,
 	VN_DELTA_G_F16,
+	VN_DELTA_NO_BETA,
 	VN_N_DELTA_FORMS
 } vn_delta_form;
 /* What a call of the delta rule leaves as its state, in the order of the enum: the usual one; of a
  * call of several tokens, its transpose; after the first call, that which it found; that with its
- * last token applied twice; or three times. The last two: what the first call finds in place of an
- * empty state: what its own tokens leave; its first token, applied VN_PADDING_TOKENS times. */
+ * last token applied twice; or three times. The next two: what the first call finds in place of an
+ * empty state: what its own tokens leave; its first token, applied VN_PADDING_TOKENS times. The
+ * last: what each head finds in later calls: the state of the head before. */
 typedef enum vn_kept_state {
 	VN_KEPT_USUAL,
 	VN_KEPT_TURNED,
@@ -184,6 +190,7 @@ typedef enum vn_kept_state {
 	VN_KEPT_DRAFTS,
 	VN_KEPT_FORMER,
 	VN_KEPT_PADDING,
+	VN_KEPT_ROLLED,
 	VN_N_KEPT_STATES
 } vn_kept_state;
 enum { VN_PADDING_TOKENS = 8 };
@@ -412,7 +419,8 @@ typedef union vn_experiment {
 		int kept;     /* vn_kept_state */
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
-		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16; 3: to float16 */
+		/* the state of earlier calls is: 1: 0; 2: rounded to bfloat16; 3: to float16; 4: halved */
+		int forgets;
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 		int drawn;   /* of chunks: not 0: sums of g are rounded at random, from this seed of the node */
 	} delta;

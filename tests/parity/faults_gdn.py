@@ -73,15 +73,17 @@ def decay(t, fault, layer, x):
 
 
 def core(t, fault, q, k, v, g, beta):
-    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9",
+    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G4.one", "G8.output", "G8.memory",
+                     "G9",
                      "G10", "G15", "G16", "G16.calls", "G17", "G19.bf16", "G19.f16", "G19.first", "G19.again",
-                     "G19.drafts", "G19.former", "G19.padding", "G21.bf16", "G21.f16"):
+                     "G19.drafts", "G19.former", "G19.padding", "G19.half", "G19.heads", "G21.bf16", "G21.f16"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
     head = np.arange(nv) % nk if fault == "G10" else np.arange(nv) // (nv // nk)
     q, k, S, y = q[:, head], k[:, head], np.zeros((nv, dk, dv)), np.zeros_like(v)
     g = bf16(g) if fault == "G21.bf16" else half(g) if fault == "G21.f16" else g
+    beta = np.ones_like(beta) if fault == "G4.one" else beta
     a = np.ones_like(g) if fault == "G7.none" else g if fault == "G7.factor" else np.exp(g)
     begins, of_first = np.cumsum(t.lengths), None
 
@@ -99,8 +101,9 @@ def core(t, fault, q, k, v, g, beta):
             S = again(S, i - 1)
         if (fault == "G16" and i % 64 == 0) or (fault == "G16.calls" and i in np.cumsum(t.lengths)):
             S = np.zeros_like(S)
-        if fault in ("G19.bf16", "G19.f16") and i in begins:
-            S = bf16(S) if fault == "G19.bf16" else half(S)
+        if i in begins:
+            S = {"G19.bf16": bf16, "G19.f16": half, "G19.half": lambda S: S / 2,
+                 "G19.heads": lambda S: np.roll(S, 1, 0)}.get(fault, lambda S: S)(S)
         if fault == "G15" and i == t.lengths[0]: # single tokens from there on
             S = S.transpose(0, 2, 1).reshape(S.shape)
         if fault == "G17" and (i - max(x for x in np.cumsum([0] + t.lengths) if x <= i)) % 64 == 0:

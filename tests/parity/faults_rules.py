@@ -183,6 +183,10 @@ KEPT = {
     "C14.k": lambda x, past, values, window: x if values else KEPT["C14"](x, past, values, window),
     "C14.v": lambda x, past, values, window: KEPT["C14"](x, past, values, window) if values else x,
     "C15": lambda x, past, values, window: np.concatenate([x[:past][::-1], x[past:]]) if values else x,
+    "C16": lambda x, past, values, window: np.concatenate([np.roll(x[:past], x.shape[2] // 2, 2), x[past:]]) if values
+    else x,
+    "C6.whole": lambda x, past, values, window: x if values else np.concatenate(
+        [x[:past].transpose(1, 0, 2).reshape(x[:past].shape), x[past:]]),
     "C10.k": lambda x, past, values, window: x if values else np.concatenate([x[:past] / 4, x[past:]]),
     "C10.v": lambda x, past, values, window: np.concatenate([x[:past] / 4, x[past:]]) if values else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past

@@ -201,6 +201,11 @@ changed("values_int8_bare_run_head", "C7*", of_head(lambda x: bare(x, 127, None)
 changed("keys_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3", of="k", end=PROMPT)
 changed("values_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3 gemma2", of="v", end=PROMPT)
 changed("slots_of_head_before", "C14*", lambda x: x.roll(1, 1), "llama qwen3", end=PROMPT)
+changed("values_columns_exchanged", "C16*", lambda x: x.roll(x.shape[-1] // 2, -1), of="v", end=PROMPT)
+changed("keys_columns_in_pairs", "C16*", lambda x: x.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2), of="k",
+        end=PROMPT)
+changed("keys_heads_first", "C6*", lambda x: x.reshape(1, PROMPT, x.shape[1], -1).transpose(1, 2), "llama qwen3",
+        of="k", end=PROMPT)
 changed("values_reversed", "C15*", lambda x: x.flip(2), of="v", end=PROMPT)
 changed("values_empty_of_head", "C12", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
 

@@ -370,6 +370,11 @@ def _(m):
     yield m.attn.k_proj, "forward", linear(m.attn.v_proj.weight, m.attn.k_proj.bias)
 
 
+changed("down_columns_rolled", "llama gpt2", "{p}down_proj", "", lambda m: m.down, lambda w: w.roll(1, 1))
+changed("down_columns_rolled_back", "qwen3", "{p}down_proj", "", lambda m: m.down, lambda w: w.roll(-3, 1))
+SURE.update(("down_columns_rolled", "down_columns_rolled_back"))
+
+
 @fault("down_rows_rolled", "llama qwen3", "{p}down_proj", "")
 def _(m):
     yield m.down, "forward", linear(m.down.weight.roll(1, 0), m.down.bias)

@@ -37,6 +37,18 @@ block("parallel_block", "N19", "{p}mlp_norm {p}attn_residual", lambda x, attn, f
       mlp: x + attn(first(x)) + mlp(second(x)))
 
 
+@fault("sum_normed", "gemma2", "{p}attn_post_norm {p}attn_residual", "N15.post N14*")
+def _(m):
+    n = m.layer
+
+    def forward(hidden_states, **more):
+        x = n.post_attention_layernorm(hidden_states + n.self_attn(
+            hidden_states=n.input_layernorm(hidden_states), **more)[0])
+        return x + n.post_feedforward_layernorm(n.mlp(n.pre_feedforward_layernorm(x)))
+
+    yield n, "forward", forward
+
+
 @fault("embed_scaled", ALL, "embed token_embed", "M4")
 def _(m):
     yield m.embed, "forward", lambda ids: F.embedding(ids, m.embed.weight) * math.sqrt(m.model.config.hidden_size)

@@ -5,7 +5,7 @@ adds them to FAULTS.
 import torch
 from transformers import cache_utils
 
-from outside_faults import SURE, UNKNOWN, fault
+from outside_faults import SURE, fault
 from outside_model import GDN, rule
 
 STEP = "step*gdn_core step*gdn_state"
@@ -21,6 +21,7 @@ def recurrent(query, key, value, g, beta, initial_state=None, form="", **_):
     q = q / q.shape[-1] ** 0.5
     state = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1]) if initial_state is None else initial_state.float()
     out = torch.zeros_like(v)
+    beta = torch.ones_like(beta) if form == "no beta" else beta
     for i in range(v.shape[2]):
         b, kt = beta[:, :, i, None], k[:, :, i, :, None]
         decay = {"no decay": torch.ones_like(g), "positive": (-g).exp(), "factor": g}.get(form, g.exp())
@@ -56,6 +57,7 @@ decoding("decode_no_delta", "G9", "no delta")
 decoding("decode_beta_keys", "G4.k", "beta keys")
 decoding("decode_beta_values", "G4.v", "beta values")
 decoding("decode_beta_twice", "G4.two", "beta twice")
+decoding("decode_no_beta", "G4.one", "no beta")
 decoding("decode_not_normed", "G5.missing", "not normed")
 
 
@@ -86,8 +88,10 @@ kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
 kept("state_bf16", "G19*", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
 kept("state_f16", "G19*", lambda s, n, last: s.half().to(s.dtype), sure=False)
 kept("state_e4m3", "G19*", lambda s, n, last: s.to(torch.float8_e4m3fn).to(s.dtype), sure=False)
-kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
-UNKNOWN.add("state_heads_rolled")
+kept("state_heads_rolled", "G19.heads", lambda s, n, last: s.roll(1, 1))
+kept("state_heads_reversed", "G19*", lambda s, n, last: s.flip(1))
+kept("state_halved", "G19*", lambda s, n, last: 0.5 * s)
+kept("state_scaled_in_chunks", "G19*", lambda s, n, last: 3 * s, "chunks", GDN + " layer*.gdn_core *gdn_state")
 
 
 def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):

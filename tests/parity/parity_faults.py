@@ -44,13 +44,14 @@ LLAMA_PAIRS = 4 # of columns in a head of llama-trained
 DOUBLE = ("P1", "P1.saturated", "P3", "P5", "P5.bf16", "N18")
 LATER = ("G13.lost", "G15", "G16.calls", "R3b.next", "R3b.last", "R3b.zero", "R3b.twice", "R15.twice", "R17.call",
          "R10.cached", "R10.again", "R11", "R15.zero", "A3.chunk", "A23", "C5", "C5.before", "C7.f16", "C7.f8",
-         "C7.e5m2", "C7.int8", "C7.bare", "C8", "C12", "C14", "C14.k", "C14.v", "C15", "C10.k", "C10.v", "C11.last",
+         "C7.e5m2", "C7.int8", "C7.bare", "C8", "C12", "C14", "C14.k", "C14.v", "C15", "C16", "C6.whole", "C10.k",
+         "C10.v", "C11.last",
          "C1.late", "C1.early", "C5.stale", "R3b.stuck", "R3b.double", "G19.bf16", "G19.f16", "G19.first", "G19.again",
-         "G19.drafts")
+         "G19.drafts", "G19.half", "G19.heads")
 THIRD = ("R3b.stuck", "R3b.double", "G19.first") # the second call begins as it should
 LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14", "C1", "C2", "C2.seen", "C3", "C6",
              "N4", "M2", "W2.heads", "W6", "M5.plus",
-             "G4.k", "G7.none", "G19.former", "G19.padding", "G8.memory", "G10", "G11", "G12", "G18.first")
+             "G4.k", "G4.one", "G7.none", "G19.former", "G19.padding", "G8.memory", "G10", "G11", "G12", "G18.first")
 
 # Families again with other configs, and the faults of those: no fixture has yarn, a frequency in
 # llama3's smooth band, or a window in some layers.
