@@ -145,12 +145,16 @@ static void other_states(vn_case *t, const vn_trial *at)
 	vn_trial       h = *at;
 	h.finding = VN_FINDING_OTHER_STATE;
 	h.applied = (vn_applied) { .kind = VN_BY_STATE, .later = true };
-	for (int by = n->c.delta.value_heads == 2; /* then the reverse is a roll */
-	     n->op == VN_OP_DELTA_RULE && by < n->c.delta.value_heads && by <= FARTHEST_HEAD; by++) {
+	if (n->op != VN_OP_DELTA_RULE)
+		return;
+	h.applied.state = (vn_other_state) { .kind = VN_STATE_TURNED };
+	vn_try(t, &h);
+	const int heads = n->c.delta.value_heads, last = heads > 2 ? heads - 2 : 1;
+	for (int by = heads > 2 ? -1 : 1; by <= last && by < heads && by <= FARTHEST_HEAD; by++) {
 		h.applied.state = (vn_other_state) { .kind = VN_STATE_ROLLED, .calls = by };
 		vn_try(t, &h);
 	}
-	if (n->op == VN_OP_DELTA_RULE && !vn_case_answered(t))
+	if (!vn_case_answered(t))
 		fit_state_factor(t, &h);
 }
 

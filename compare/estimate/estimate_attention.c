@@ -411,6 +411,17 @@ static void try_unseen(tested_attention *x, int call)
 		vn_try(x->t, &h);
 }
 
+static void try_edit(const tested_attention *x, int best, int call)
+{
+	const bool packed = edits[best].edit.kind == VN_ATTEND_PADDING && vn_batched_is_packed(x->t->opened->cand);
+	vn_trial   h = { .finding = packed ? VN_FINDING_PACKED_SEEN : edits[best].finding,
+		             .node = vn_case_node(x->t),
+		             .applied = { .kind = VN_BY_ATTEND,
+		                          .attend = edit_for(best, call),
+		                          .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
+	vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32);
+}
+
 static void try_best(tested_attention *x)
 {
 	const vn_step *step;
@@ -424,17 +435,10 @@ static void try_best(tested_attention *x)
 	vn_case_rows_off(x->t, NULL, &off, &last);
 	const int call = x->a.later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	find_best(x, call, &best, &least);
-	if (!(least <= EDIT_LEAVES * left_with(x, NULL))) {
+	if (least <= EDIT_LEAVES * left_with(x, NULL))
+		try_edit(x, best, call);
+	if (!vn_case_answered(x->t))
 		try_unseen(x, call);
-		return;
-	}
-	const bool packed = edits[best].edit.kind == VN_ATTEND_PADDING && vn_batched_is_packed(x->t->opened->cand);
-	vn_trial   h = { .finding = packed ? VN_FINDING_PACKED_SEEN : edits[best].finding,
-		             .node = vn_case_node(x->t),
-		             .applied = { .kind = VN_BY_ATTEND,
-		                          .attend = edit_for(best, call),
-		                          .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
-	vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32);
 }
 
 static bool may_attend_otherwise(const vn_case *t, int node)

@@ -390,17 +390,15 @@ static void fit_stretch(vn_case *t, const rotation *r)
 	}
 }
 
-/* Tries a rotation of fewer or of more columns. A rotated part of K is usually a half or a
- * quarter. */
+/* Tries a rotation of fewer or of more columns: of so many eighths of K, or times eight columns. */
 static void fit_width(vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
 
-	for (int part = 1; part <= 8; part++) {
-		vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
-		const int width = K * part / 8;
-		if (width < 2 || width % 2 || width == now || (K * part) % 8 || width > K - p->node[node].c.rope.rope.first)
+	for (int width = 2; width <= K - p->node[node].c.rope.rope.first; width += 2) {
+		vn_trial h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
+		if (width == now || (width % 8 && width * 8 % K))
 			continue;
 		vn_trial_constant_put(&h, "rotary_dim", width);
 		vn_try(t, &h);

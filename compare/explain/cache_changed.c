@@ -546,6 +546,10 @@ static void weigh_factor(changed_search *s, bool both)
 	while (!found && vn_next_round_number(&values, &s->now.values))
 		found = error_of_factor(s, s->now.number) <= enough;
 	s->now.values = found ? s->now.values : values.x;
+	if (both && (s->now.number == 1 || s->now.values == 1)) { /* one of them is as it should be */
+		s->now.of = s->now.number == 1 ? 2 : 1;
+		s->now.number = s->now.of == 2 ? s->now.values : s->now.number;
+	}
 	weigh_change(s);
 }
 

@@ -141,9 +141,11 @@ void vn_sentence_state(const vn_sentence *s)
 	case VN_STATE_FIRST: VN_PUT(s, "%s", VN_TITLE(G19_FIRST)); break;
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), vn_format_words[o->format]); break;
 	case VN_STATE_TIMES: VN_PUT(s, VN_FORM(G19_TIMES), o->factor); break;
+	case VN_STATE_TURNED: VN_PUT(s, VN_FORM(G19_TURNED)); break;
 	case VN_STATE_ROLLED:
 		if (o->calls)
-			VN_PUT(s, VN_FORM(G19_ROLLED), o->calls, o->calls > 1 ? "s" : "");
+			VN_PUT(s, VN_FORM(G19_ROLLED), abs(o->calls), abs(o->calls) > 1 ? "s" : "",
+			       o->calls > 0 ? "before" : "after");
 		else
 			VN_PUT(s, VN_FORM(G19_REVERSED));
 		break;

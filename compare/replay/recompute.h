@@ -96,6 +96,7 @@ typedef enum vn_state_kind {
 	VN_STATE_ROUNDED, /* its own, rounded to a format */
 	VN_STATE_TIMES,   /* its own, multiplied by `factor` */
 	VN_STATE_ROLLED,  /* each head of the delta rule has that of the head `calls` before; 0: in reversed order */
+	VN_STATE_TURNED,  /* its own, transposed */
 	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied again */
 	VN_STATE_PADDING, /* the first call: that after the padding before the prompt in its batch */
 	VN_STATE_PACKED   /* the first call: that after the prompts packed before this one */

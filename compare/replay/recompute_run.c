@@ -197,8 +197,8 @@ static vn_status run_node(run *r, node_calls *k, void *to, vn_error *err)
 static vn_status change_states(run *r, node_calls *k, vn_error *err)
 {
 	const vn_other_state *o = r->p->other;
-	const bool            rolled = o->kind == VN_STATE_ROLLED;
-	const int             heads = rolled ? k->n->c.delta.value_heads : 1;
+	const bool            rolled = o->kind == VN_STATE_ROLLED, turned = o->kind == VN_STATE_TURNED;
+	const int             heads = rolled || turned ? k->n->c.delta.value_heads : 1;
 
 	for (int i = 0; i < k->n->n_state; i++) {
 		const int64_t    n = vn_state_row(&r->plan->state[k->n->state[i]]), each = n / heads;
@@ -207,9 +207,12 @@ static vn_status change_states(run *r, node_calls *k, vn_error *err)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for states");
 		vn_to_f64(was, k->kept[i], r->w->eval->width, (size_t)n);
 		for (int64_t j = 0; j < n; j++) {
-			const int64_t h = j / each, from = o->calls ? (h + heads - o->calls) % heads : heads - 1 - h;
-			const double  x = was[rolled ? from * each + j % each : j];
-			was[n + j] = rolled ? x : o->kind == VN_STATE_TIMES ? o->factor * x : vn_in_format(x, o->format);
+			const int64_t h = j / each, e = j % each, dk = k->n->c.delta.key_dim,
+						  of = turned || !rolled ? h
+			                   : o->calls        ? (h + heads - o->calls) % heads
+			                                     : heads - 1 - h;
+			const double x = was[of * each + (turned ? e % dk * (each / dk) + e / dk : e)];
+			was[n + j] = rolled || turned ? x : o->kind == VN_STATE_TIMES ? o->factor * x : vn_in_format(x, o->format);
 		}
 		vn_from_f64(k->kept[i], r->w->eval->width, was + n, (size_t)n);
 	}
@@ -276,7 +279,7 @@ static vn_status take_other(run *r, node_calls *k, int step, void *out, vn_error
 	if (!has_states(r, k, from) || (o->kind == VN_STATE_FIRST && step < 2))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "no such state was recorded");
 	vn_status st = take_states(r, k, from, err);
-	if (!st && o->kind >= VN_STATE_ROUNDED && o->kind <= VN_STATE_ROLLED)
+	if (!st && o->kind >= VN_STATE_ROUNDED && o->kind <= VN_STATE_TURNED)
 		st = change_states(r, k, err);
 	for (int i = 0; !st && o->kind == VN_STATE_AGAIN && i < o->calls; i++) {
 		place_call(r, k, before->position + before->tokens - 1, 1);

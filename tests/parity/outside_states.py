@@ -91,7 +91,9 @@ kept("state_e4m3", "G19*", lambda s, n, last: s.to(torch.float8_e4m3fn).to(s.dty
 kept("state_heads_rolled", "G19.heads", lambda s, n, last: s.roll(1, 1))
 kept("state_heads_reversed", "G19*", lambda s, n, last: s.flip(1))
 kept("state_halved", "G19*", lambda s, n, last: 0.5 * s)
-kept("state_scaled_in_chunks", "G19*", lambda s, n, last: 3 * s, "chunks", GDN + " layer*.gdn_core *gdn_state")
+kept("state_halved_in_chunks", "G19*", lambda s, n, last: 0.5 * s, "chunks", GDN + " layer*.gdn_core *gdn_state")
+kept("state_times_3", "G19*", lambda s, n, last: 3 * s)
+kept("state_transposed", "G19*", lambda s, n, last: s.transpose(-1, -2).contiguous().view(s.shape))
 
 
 def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
