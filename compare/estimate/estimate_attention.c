@@ -375,7 +375,8 @@ static void try_sink(tested_attention *x)
 }
 
 /* Tries that later calls do not see a range of the first call's keys: the key whose absence
- * explains most, with its neighbours as long as they explain more. call: as in find_best. */
+ * explains most, then the best end of a range from it, and the best begin, twice. call: as in
+ * find_best. */
 static void try_unseen(tested_attention *x, int call)
 {
 	const vn_attend_case *a = &x->a;
@@ -396,16 +397,17 @@ static void try_unseen(tested_attention *x, int call)
 		best = left < least ? *e : best;
 		least = fmin(left, least);
 	}
-	for (int way = 0; way < 2; way++)
-		for (*e = best;;) {
-			e->unseen++;
-			e->number -= way;
-			const double left = e->number < 0 || e->number + e->unseen > (double)first ? error : left_with(x, e);
-			if (!(left < least))
-				break;
-			best = *e;
-			least = left;
+	for (int way = 0; way < 4; way++) {
+		const int64_t from = (int64_t)best.number, end = from + best.unseen;
+		for (int64_t n = 1; n <= (way % 2 ? end : first - from); n++) {
+			*e = best;
+			e->unseen = (int)n;
+			e->number = (double)(way % 2 ? end - n : from);
+			const double left = left_with(x, e);
+			best = left < least ? *e : best;
+			least = fmin(left, least);
 		}
+	}
 	*e = best;
 	if (least <= EDIT_LEAVES * error)
 		vn_try(x->t, &h);
