@@ -114,6 +114,8 @@ static int held_head(const changed_query *q, const vn_applied_changed *c, int64_
 
 	if (c->kind == VN_CHANGED_HEADS_FIRST && j < n)
 		return (int)(c->number > 0 ? place_of(q, c, j, h) / n : place_of(q, c, j, h) % q->a.G) * group;
+	if (c->kind == VN_CHANGED_ROLLED && c->number == 0)
+		return (q->a.G - 1 - h / group) * group;
 	return c->kind != VN_CHANGED_ROLLED ? h : (h + (q->a.G - (int)c->number) * group) % q->a.H;
 }
 
@@ -625,7 +627,8 @@ static void weigh_slots(changed_search *s, bool some)
 		if (of && (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
 			weigh_factor(s, false);
 		s->now.kind = VN_CHANGED_ROLLED;
-		for (int by = 1; !some && s->now.slots != VN_SLOTS_RANGE && by < s->x->q->a.G && by <= FARTHEST_HEAD; by++) {
+		for (int by = s->x->q->a.G < 3; /* of two, the reverse is a roll */
+		     !some && s->now.slots != VN_SLOTS_RANGE && by < s->x->q->a.G && by <= FARTHEST_HEAD; by++) {
 			s->now.number = by;
 			weigh_change(s);
 		}

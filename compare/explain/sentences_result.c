@@ -197,7 +197,13 @@ void vn_sentence_changed(const vn_sentence *s)
 	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
 	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;
 	case VN_CHANGED_MOVED: break; /* VN_FINDING_NEW_SLOTS_MOVED says it */
-	case VN_CHANGED_ROLLED: VN_PUT(s, VN_FORM(C14), what[c->of], whose, c->number, c->number > 1 ? "s" : ""); break;
+	case VN_CHANGED_ROLLED:
+		if (c->number == 0) {
+			VN_PUT(s, VN_FORM(C14_REVERSED), what[c->of], whose);
+			break;
+		}
+		VN_PUT(s, VN_FORM(C14), what[c->of], whose, c->number, c->number > 1 ? "s" : "");
+		break;
 	case VN_CHANGED_REVERSED: VN_PUT(s, VN_FORM(C15), whose); break;
 	case VN_CHANGED_HEADS_FIRST:
 		VN_PUT(s, c->number > 0 ? VN_FORM(C6_WHOLE) : VN_FORM(C6_BACK), what[c->of], whose);

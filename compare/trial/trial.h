@@ -68,9 +68,9 @@ typedef struct vn_one_cached {
  * quantised with one scale for each token and head, and read without it, or with that of another
  * format (number); empty; a token is in the cache twice; or a range is exchanged with the one from
  * `number` on; or tokens of later calls are `number` slots late; or a key head has what the one
- * `number` before it should; or tokens are in reversed order; or heads are stored before tokens,
- * but read as tokens before heads (number 1; -1: the reverse); or columns are in order n of
- * vn_changed_columns. of: as in vn_block_table. */
+ * `number` before it should (0: heads are reversed); or tokens are in reversed order; or heads are
+ * stored before tokens, but read as tokens before heads (number 1; -1: the reverse); or columns
+ * are in order n of vn_changed_columns. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
