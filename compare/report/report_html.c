@@ -143,11 +143,10 @@ static void print_titled(const char *title, int most, const json_t *lines, FILE 
 		print_line(out, i ? "" : title, vn_document_line(lines, i));
 }
 
-static void print_beginning(const vn_document *doc, int first, FILE *out)
+/* Where the error begins. */
+static void print_place(const vn_document *doc, int first, FILE *out)
 {
-	char                 text[VN_WORDS];
 	const vn_checkpoint *p = &doc->checkpoint[first];
-	const json_t        *profile = json_object_get(vn_document_detail(doc, first), "profile");
 	const char          *op = vn_document_about(doc, p).op;
 	vn_say(out, "<dt>%s</dt><dd>", doc->divergence >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
@@ -157,8 +156,17 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 		vn_html_say(out, ", op %s", op);
 	if (doc->n_origins == 1 && p->origin)
 		vn_html_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_document_text(doc->origins_are));
-	vn_html_say(out, "</dd>\n<dt>%s</dt><dd>%s", p->worst >= 0 ? "broken rule" : "finding",
-	            vn_judge_say_failure(p, text));
+	fputs("</dd>\n", out);
+}
+
+/* What is wrong there. */
+static void print_reasons(const vn_document *doc, int first, FILE *out)
+{
+	char                 text[VN_WORDS];
+	const vn_checkpoint *p = &doc->checkpoint[first];
+	const json_t        *profile = json_object_get(vn_document_detail(doc, first), "profile");
+
+	vn_html_say(out, "<dt>%s</dt><dd>%s", p->worst >= 0 ? "broken rule" : "finding", vn_judge_say_failure(p, text));
 	if (vn_judge_worst_why(p))
 		vn_html_say(out, "<br><q>%s</q>", vn_judge_worst_why(p));
 	fputs("</dd>\n", out);
@@ -184,18 +192,21 @@ static void print_story(const vn_document *doc, const char *path, FILE *out)
 	            vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
 	if (first >= 0 || json_is_true(json_object_get(doc->strict, "decided")))
 		print_titled("warning", NAMED, doc->warnings, out);
-	print_titled("explained", INT_MAX, doc->explained, out); /* the answer comes before its reasons */
+	if (first >= 0)
+		print_place(doc, first, out);
+	/* what it is and what to type come before the reasons: a phone shows both at once */
+	print_titled("explained", INT_MAX, doc->explained, out);
+	for (int i = 0; i < vn_document_lines(doc->next); i++)
+		vn_page_next(vn_document_line(doc->next, i), i == 0, path, out);
 	vn_weights_html(doc->weights, out);
 	if (first >= 0)
-		print_beginning(doc, first, out);
+		print_reasons(doc, first, out);
 	else
 		print_origins(doc, out);
 	print_titled("baseline", NAMED, doc->changes, out);
 	print_titled("measured", NAMED, doc->measured, out);
 	if (json_is_string(doc->floor))
 		print_line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
-	for (int i = 0; i < vn_document_lines(doc->next); i++)
-		vn_page_next(vn_document_line(doc->next, i), i == 0, path, out);
 	fputs("</dl>\n", out);
 }
 

@@ -476,6 +476,18 @@ def details_stand_beside_the_map_and_growth_on_the_first_screen(b):
     assert b.ask(top % "#detail") > b.ask("document.querySelector('#map').getBoundingClientRect().bottom")
 
 
+def the_first_screen_answers(b):
+    """Where it began, what it is and what to type stand there, on a phone too."""
+    for screen in "light", "phone":
+        b.screen(*SCREENS[screen])
+        b.open("explain.html")
+        said = text(b, "header")
+        assert said.index("first divergence") < said.index("explained") < said.index("vernier capture ref"), said
+        end = b.ask("Math.max(...[...document.querySelectorAll('dd.next')].map((x) => "
+                    "x.getBoundingClientRect().bottom))")
+        assert end < SCREENS[screen][1], (screen, end)
+
+
 def within_is_cold_and_the_worst_is_strongest(b):
     """A perfect run has no warm cell; on a dark page the worst is the brightest of the warm ones."""
     colour = ("(() => { const i = document.createElement('i'); i.className = '%s'; document.body.append(i); const c = "
@@ -705,6 +717,7 @@ def main():
                          error_grows_over_steps_too, chips_leave_what_they_name, the_list_is_searched_sorted_and_folded,
                          a_checkpoint_has_an_address, the_pointer_shows_values,
                          details_stand_beside_the_map_and_growth_on_the_first_screen,
+                         the_first_screen_answers,
                          within_is_cold_and_the_worst_is_strongest, commands_are_copied,
                          the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
                          of_more_than_four_candidates_the_worst_are_shown,
