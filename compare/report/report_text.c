@@ -192,6 +192,7 @@ typedef enum row_kind {
 	ROW_EQUAL,
 	ROW_INHERITED, /* outside; its own operation, recomputed, is right */
 	ROW_BEHIND,    /* outside, not recomputed; there are origins before it */
+	ROW_NOT_RUN,   /* the candidate's run was stopped before it */
 	N_ROW_KINDS
 } row_kind;
 
@@ -214,6 +215,8 @@ static row_kind kind_of(const page *p, int i)
 		return ROW_ALONE;
 	if (is_absent(k) && (!k->fails || p->lost[k->status == VN_EXTRA] > ROWS_ALONE))
 		return ROW_ABSENT;
+	if (k->not_run)
+		return ROW_NOT_RUN;
 	if (k->fails)
 		return kind_of_failure(p->doc, i);
 	return k->status == VN_AGREED                                                               ? ROW_AGREED
@@ -282,6 +285,7 @@ static int print_fold(const page *p, int from, int to, row_kind kind)
 		[ROW_EQUAL] = { "equal", "; by their digests, not read", false },
 		[ROW_INHERITED] = { "inherited", "", true },
 		[ROW_BEHIND] = { "OUTSIDE", "", true },
+		[ROW_NOT_RUN] = { "missing", "; not run: the recording stops before", false },
 	};
 	const vn_document *doc = p->doc;
 	const folded       f = fold_of(p, from, to, kind);
@@ -294,7 +298,11 @@ static int print_fold(const page *p, int from, int to, row_kind kind)
 		print_row(p, &doc->checkpoint[f.first]);
 		return 1;
 	}
-	vn_say(p->out, "%s%-10s%s  ", words[kind].bad ? RED(p) : GREEN(p), words[kind].word, PLAIN(p));
+	vn_say(p->out, "%s%-10s%s  ",
+	       doc->checkpoint[f.first].fails ? RED(p)
+	       : kind == ROW_NOT_RUN          ? DIM(p)
+	                                      : GREEN(p),
+	       words[kind].word, PLAIN(p));
 	say_fold(p, &f, kind == ROW_BEHIND);
 	vn_say(p->out, "%s%s%s", DIM(p), words[kind].about, PLAIN(p));
 	if (f.unlimited)
