@@ -118,6 +118,11 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 		if (dot && strcmp(dot + 1, dotted) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
 			vn_nearest_settle(&near, own);
 	}
+	for (int i = 0; i < vn_recording_count(r) && !vn_nearest_found(&near); i++) { /* a misspelt point */
+		const char *own = vn_recording_entry(r, i)->name, *dot = strchr(own, '.');
+		if (dot && vn_nearest_distance(dotted, dot + 1) == 1)
+			vn_nearest_settle(&near, own);
+	}
 	const char *found = vn_nearest_found(&near);
 	char        whole[VN_NEAREST_MAX];
 	if (found && bare != name &&

@@ -385,7 +385,7 @@ static int one_recording(const vn_compare_line *k, int n, char *const *file)
 	vn_error      err;
 
 	if (n == 0 || k->vote || access(file[0], R_OK) != 0)
-		return vn_complain(k->name, "two recordings are needed; %d given", n);
+		return vn_complain(k->name, "two recordings are needed, the reference first: vernier %s REF CAND", k->name);
 	if (!k->how.o.model && !vn_match_is_folder(file[0]) && vn_recording_open(file[0], &r, &err))
 		return vn_complain(k->name, "two recordings are needed, and %s", err.text);
 	const char *model = k->how.o.model ? k->how.o.model : vn_recording_model_here(r);

@@ -539,10 +539,11 @@ static int no_topic(const vn_command_table *t, const char *topic)
 		vn_nearest_try(&near, t->command[i].options->name);
 	for (int i = 0; i < N_PAGES; i++)
 		vn_nearest_try(&near, pages[i]);
-	vn_say(stderr,
-	       "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands, "
-	       "vernier help usage.md is where to begin\n",
-	       topic, vn_nearest_hint(&near));
+	vn_say(stderr, "vernier help: no command, page or term '%.60s'%s; %s, vernier help usage.md is where to begin\n",
+	       topic, vn_nearest_hint(&near),
+	       topic[0] >= 'A' && topic[0] <= 'Z' && isdigit((unsigned char)topic[1])
+	           ? "vernier points --faults lists the known mistakes"
+	           : "vernier help lists the commands");
 	return 2;
 }
 
@@ -669,7 +670,10 @@ static int parse_arguments(settings *k, int argc, char **argv)
 
 int cmd_help(int argc, char **argv, const vn_command_table *t)
 {
-	settings  k = { .shell = N_SHELLS };
+	settings k = { .shell = N_SHELLS };
+	if (argc == 2 && strncmp(argv[1], "--", 2) == 0 && !option_of(&vn_help_command, argv[1] + 2) &&
+	    print_option(t, argv[1] + 2))
+		return 0;
 	const int said = parse_arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;

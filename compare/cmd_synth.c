@@ -3,6 +3,7 @@
 #include "compare/options.h"
 
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 #include "libref/model/synth.h"
 #include "capture/base/warnings.h"
 
@@ -54,6 +55,15 @@ static void print_shapes(void)
 	vn_say(stdout, "\n");
 }
 
+static int complain_shapes(void)
+{
+	char all[400] = "";
+
+	for (int i = 0; vn_synth_shape(i); i++)
+		vn_text_add(all, sizeof all, "%s%s", i ? ", " : "", vn_synth_shape(i));
+	return complain("a SHAPE is needed: %s", all);
+}
+
 int cmd_synth(int argc, char **argv)
 {
 	settings  k = { 0 };
@@ -65,7 +75,7 @@ int cmd_synth(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (argc - optind != 1)
-		return complain(argc > optind ? "one SHAPE, not several" : "a SHAPE is needed");
+		return argc > optind ? complain("one SHAPE, not several") : complain_shapes();
 	if (!k.dir)
 		return complain("-o DIR is missing");
 	const vn_synth_options o = {

@@ -28,10 +28,16 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 {
 	if (argc - optind < 1) {
 		const int st = vn_option_settled_model(model);
-		return st ? st : *model ? 0 : vn_complain(command, "a model is needed (or VERNIER_MODEL, or vernier.yaml)");
+		return st       ? st
+		       : *model ? 0
+		                : vn_complain(command,
+		                              "a model is needed: vernier %s MODEL ... (or VERNIER_MODEL, or "
+		                              "model: of vernier.yaml)",
+		                              command);
 	}
 	if (vn_text_ends(argv[optind], ".h5"))
-		return vn_complain(command, "%s is a recording: a model is needed", argv[optind]);
+		return vn_complain(command, "%s is a recording: a model is needed, and --ids-from %s takes its tokens",
+		                   argv[optind], argv[optind]);
 	if (argc - optind > 1)
 		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];

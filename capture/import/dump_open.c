@@ -102,7 +102,7 @@ static vn_status no_tensor(const char *path, vn_error *err)
 	if (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0)
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: a model, not a dump of its tensors: vernier capture ref %s ... records it", path, path);
-	return vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor of .npy, .npz, safetensors or GGUF", path);
 }
 
 vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)

@@ -5,6 +5,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/progress.h"
+#include "libref/base/text.h"
 #include "libref/text/tokenizer.h"
 
 #include <stdlib.h>
@@ -97,6 +98,15 @@ static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 	return vn_store_model(s, i->model, rows, err);
 }
 
+static bool holds_weights(const vn_dump *d)
+{
+	int n = 0;
+
+	for (int k = 0; k < d->n; k++)
+		n += vn_text_ends(d->array[k].name, ".weight") || vn_text_ends(d->array[k].name, ".bias");
+	return n && n == d->n;
+}
+
 vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *tensors, int64_t *bytes, vn_error *err)
 {
 	const int32_t          *ids, *positions;
@@ -116,8 +126,10 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 			vn_store_cut(s);
 		/* What was given and is not there failed, and the commit says why. */
 		st = put ? vn_store_commit(&s, err)
-		         : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint; --dry-run lists them",
-		                   vn_recording_path(i->r));
+		         : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint%s; --dry-run lists them",
+		                   vn_recording_path(i->r),
+		                   holds_weights(i->dump) ? ": it holds the weights of a model, which vernier capture runs"
+		                                          : "");
 	}
 	vn_store_abandon(&s);
 	return st;

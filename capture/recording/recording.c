@@ -88,6 +88,8 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
 		if (memcmp(head, signature, sizeof signature) != 0)
 			continue;
+		if (at && vn_other_format(r->path, false, err)) /* a tar archive that begins with a recording */
+			return VN_ERR_FORMAT;
 		return said_bytes(head) <= r->bytes - at
 		           ? VN_OK
 		           : vn_fail(err, VN_ERR_FORMAT,

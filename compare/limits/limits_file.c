@@ -205,6 +205,31 @@ static vn_status why_key(void *context, const char *key, int line, int column)
 	return vn_yaml_copy(b->r->y, key, text);
 }
 
+/* Refuses a key of a rule, and says which it may have been. */
+static vn_status unknown_key(body *b, const char *key, int line, int column)
+{
+	static const char *const over = "_over_floor";
+	vn_nearest               near;
+	char                     own[VN_NEAREST_MAX], both[VN_NEAREST_MAX];
+	const size_t             n = strlen(key), tail = strlen(over);
+	const bool               floors = n > tail && strcmp(key + n - tail, over) == 0;
+
+	snprintf(own, sizeof own, "%.*s", (int)(floors ? n - tail : n), key);
+	vn_nearest_start(&near, own);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (!floors || vn_metric_get((vn_metric)m)->over_floor)
+			vn_nearest_try(&near, vn_metric_get((vn_metric)m)->name);
+	if (floors && vn_nearest_found(&near)) {
+		snprintf(both, sizeof both, "%s%s", vn_nearest_found(&near), over);
+		vn_nearest_settle(&near, both);
+	} else if (!b->inner) {
+		vn_nearest_try_words(&near, "match|why|why_of|without_floor");
+		for (int i = 0; i < VN_N_PERMISSIONS; i++)
+			vn_nearest_try(&near, vn_permission_get((vn_permission)i)->key);
+	}
+	return vn_yaml_fail_at(b->r->y, line, column, "unknown key or metric '%.100s'%s", key, vn_nearest_hint(&near));
+}
+
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
 	body          *b = context;
@@ -218,7 +243,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	if (metric_key(key, b->inner, &form, &m))
 		return read_limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
 	if (b->inner)
-		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+		return unknown_key(b, key, line, column);
 	if (b->is_rule && strcmp(key, "match") == 0) {
 		if ((st = vn_yaml_copy(r->y, key, &rule->match)))
 			return st;
@@ -234,7 +259,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 			return read_permission(r, key, info->refusal, &rule->permission[i]);
 	}
 	if (strcmp(key, "without_floor") != 0)
-		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+		return unknown_key(b, key, line, column);
 	if (b->had_inner)
 		return FAIL(r, "without_floor twice in one rule");
 	b->had_inner = true;

@@ -23,6 +23,14 @@ static vn_status refuse(const vn_reading *r, const char *what, vn_error *err)
 	               "%s: %s; expected the JSON report of a comparison (vernier compare -o NAME.json)", r->path, what);
 }
 
+static vn_status refuse_schema(const vn_reading *r, const char *schema, vn_error *err)
+{
+	char what[160];
+
+	snprintf(what, sizeof what, "its schema is %.60s, neither " VN_DOCUMENT_SCHEMA " nor " VN_DOCUMENT_BEFORE, schema);
+	return refuse(r, what, err);
+}
+
 /* Shows every text in one line: reports print them as they are. */
 static void keep_in_line(json_t *j)
 {
@@ -153,9 +161,9 @@ static vn_status check_members(vn_document *doc, const vn_reading *r, vn_error *
 	const int version = strcmp(schema, VN_DOCUMENT_SCHEMA) == 0 ? 3 : strcmp(schema, VN_DOCUMENT_BEFORE) == 0 ? 2 : 0;
 
 	if (strncmp(schema, name, sizeof name - 1) != 0)
-		return refuse(r, doc->schema ? "its schema is another" : "no key schema", err);
+		return doc->schema ? refuse_schema(r, schema, err) : refuse(r, "no key schema", err);
 	if (!version)
-		return refuse(r, "its schema is neither " VN_DOCUMENT_SCHEMA " nor " VN_DOCUMENT_BEFORE, err);
+		return refuse_schema(r, schema, err);
 	if (strcmp(vn_document_text(doc->verdict), "trouble") == 0)
 		return refuse(r, "the comparison was refused, and has no result", err);
 #define FIELD(key, k, since, part) \

@@ -1,6 +1,8 @@
 /* nearest.c: see nearest.h. */
 #include "libref/base/nearest.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,4 +100,50 @@ const char *vn_nearest_hint(vn_nearest *n)
 	if (*n->best)
 		snprintf(n->hint, sizeof n->hint, " (did you mean '%s'?)", n->best);
 	return n->hint;
+}
+
+/* The letters before the ending. */
+static int stem_of(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	return dot && dot != name ? (int)(dot - name) : (int)strlen(name);
+}
+
+/* The edits that make `other` from `name`, two names of files; too many to be near: INT_MAX. */
+static int edits_between(const char *name, const char *other)
+{
+	char      a[NAME_MAX + 1], b[NAME_MAX + 1];
+	const int m = stem_of(name), n = stem_of(other);
+
+	if (m > NAME_MAX || n > NAME_MAX || strcmp(name, other) == 0)
+		return INT_MAX;
+	snprintf(a, sizeof a, "%.*s", m, name);
+	snprintf(b, sizeof b, "%.*s", n, other);
+	const int edits = vn_nearest_distance(a, b);
+	return edits <= (strcmp(name + m, other + n) == 0 ? most_edits(a) : 0) ? edits : INT_MAX;
+}
+
+const char *vn_nearest_beside(vn_nearest *n, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const int   to_name = (int)(name - path);
+	char        folder[PATH_MAX], best[NAME_MAX + 1] = "";
+	int         least = INT_MAX;
+
+	vn_nearest_start(n, path);
+	if (snprintf(folder, sizeof folder, "%.*s", slash ? to_name : 1, slash ? path : ".") >= PATH_MAX)
+		return n->hint;
+	DIR *d = opendir(folder);
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		const int edits = edits_between(name, e->d_name);
+		if (edits < least || (edits == least && *best && strcmp(e->d_name, best) < 0)) {
+			least = edits;
+			snprintf(best, sizeof best, "%s", e->d_name);
+		}
+	}
+	if (d)
+		closedir(d);
+	if (*best && snprintf(n->best, sizeof n->best, "%.*s%s", to_name, path, best) >= (int)sizeof n->best)
+		*n->best = '\0';
+	return vn_nearest_hint(n);
 }

@@ -38,3 +38,6 @@ void        vn_nearest_settle(vn_nearest *n, const char *candidate);
 const char *vn_nearest_found(const vn_nearest *n);
 /* Returns " (did you mean 'compare'?)", or "". */
 const char *vn_nearest_hint(vn_nearest *n);
+/* The hint for a path that is not there: a file or folder beside it with a near name and the same
+ * ending, or of the same name but for the ending. */
+const char *vn_nearest_beside(vn_nearest *n, const char *path);

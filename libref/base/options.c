@@ -466,6 +466,17 @@ static int complain_unknown(const vn_command *c, const char *given)
 	return vn_complain(c->name, "unknown option '%s'", given);
 }
 
+/* Reports an option without the value that it needs. */
+static int complain_bare(const vn_command *c, const vn_option *o, const char *given)
+{
+	const char *words = o && (o->kind == VN_CHOICE || o->kind == VN_BITS) ? vn_option_words(o) : NULL;
+	char        all[400];
+
+	return !o      ? vn_complain(c->name, "%s needs a value", given)
+	       : words ? vn_complain(c->name, "%s needs a value: %s", given, vn_text_words(words, all, sizeof all))
+	               : vn_complain(c->name, "%s needs a value: %s %s", given, given, o->argument);
+}
+
 /* The argument in which getopt met an unknown letter: it moves on only behind the
  * last letter of one. */
 static const char *unknown_argument(char *const *argv, int argc)
@@ -564,7 +575,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		}
 		const vn_option *o = find_option(c, &d, code);
 		if (!o)
-			return code == ':' ? vn_complain(c->name, "%s needs a value", last)
+			return code == ':' ? complain_bare(c, find_option(c, &d, optopt), last)
 			                   : complain_unknown(c, unknown_argument(argv, argc));
 		if (optarg == last && names_option(c, last))
 			return vn_complain(c->name, "--%s needs a value, and '%s' is an option (as a value: --%s=%s)", o->name,

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +31,13 @@ static bool cache_folder(char path[PATH_MAX])
 	return false;
 }
 
+/* "gpt2" has no owner. */
 static bool is_name(const char *word)
 {
 	const char *slash = strchr(word, '/');
 
-	return slash && slash != word && slash[1] && !strchr(slash + 1, '/') && *word != '.' && *word != '-' &&
-	       !strstr(word, "..");
+	return *word && slash != word && !(slash && (!slash[1] || strchr(slash + 1, '/'))) && *word != '.' &&
+	       *word != '-' && !strstr(word, "..");
 }
 
 /* Returns the snapshot that the cache's branch main has; NULL: none. The caller frees it. */
@@ -46,9 +46,10 @@ static char *snapshot_of(const char *name)
 	char         folder[PATH_MAX], file[PATH_MAX], *path = NULL;
 	char         commit[80] = "";
 	const size_t owner = strcspn(name, "/");
+	const char  *gap = name[owner] ? "--" : "", *rest = name + owner + (name[owner] == '/');
 
-	if (!cache_folder(folder) || snprintf(file, sizeof file, "%s/models--%.*s--%s/refs/main", folder, (int)owner, name,
-	                                      name + owner + 1) >= (int)sizeof file)
+	if (!cache_folder(folder) || snprintf(file, sizeof file, "%s/models--%.*s%s%s/refs/main", folder, (int)owner, name,
+	                                      gap, rest) >= (int)sizeof file)
 		return NULL;
 	const int fd = vn_plain_open(file, O_RDONLY);
 	if (fd >= 0) {
@@ -58,7 +59,7 @@ static char *snapshot_of(const char *name)
 	}
 	commit[strcspn(commit, "\n")] = '\0';
 	if (!*commit || strchr(commit, '/') || strchr(commit, '.') ||
-	    !(path = vn_text_new("%s/models--%.*s--%s/snapshots/%s", folder, (int)owner, name, name + owner + 1, commit)))
+	    !(path = vn_text_new("%s/models--%.*s%s%s/snapshots/%s", folder, (int)owner, name, gap, rest, commit)))
 		return NULL;
 	if (access(path, R_OK) == 0)
 		return path;
@@ -89,6 +90,15 @@ const char *vn_hub_path(const char *word)
 	const char *path = is_name(word) && access(word, F_OK) != 0 ? snapshot_of(word) : NULL;
 
 	return path ? path : word;
+}
+
+bool vn_hub_has(const char *name)
+{
+	char      *path = is_name(name) ? snapshot_of(name) : NULL;
+	const bool has = path != NULL;
+
+	free(path);
+	return has;
 }
 
 void vn_hub_replace(int argc, char **argv)

@@ -50,7 +50,7 @@ static vn_status read_config(vn_model *m, vn_error *err)
 	vn_status    st;
 
 	if (!(m->json = vn_json_load(m->source->config, m->source->config_bytes, 0, &je)))
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
 	if ((st = vn_family_find(path, m->json, &m->family, err)) || (st = vn_config_refuse(path, m->family, m->json, err)))

@@ -42,6 +42,8 @@ static const struct {
 	{ ".onnx", 0, NULL,
 	  "an ONNX graph, which is not read: a model is the HuggingFace directory that it was exported from; what ONNX "
 	  "Runtime computes is imported from .npz (vernier help dump.md)" },
+	{ ".json", 3, "schema\": \"vernier-", "a JSON report, not a recording: vernier report prints it" },
+	{ ".html", 0, "<!doctype html", "an HTML page: open it in a browser" },
 	{ ".tflite", 0, NULL, "a TensorFlow Lite graph is no model here: give the HuggingFace directory" },
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
@@ -55,7 +57,8 @@ static vn_status refuse_pickle(const char *path, bool model, vn_error *err)
 	             : vn_fail(err, VN_ERR_UNSUPPORTED,
 	                       "%s: a pickle can run code and is not opened; convert it where it is trusted: python3 -c "
 	                       "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
-	                       "torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
+	                       "torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\", then vernier import "
+	                       "dump.safetensors --like REF -o FILE.h5",
 	                       path, strpbrk(path, "'\"\\$`") ? "FILE" : path);
 }
 
@@ -143,19 +146,36 @@ vn_status vn_other_text(const char *path, vn_error *err)
 	return VN_OK;
 }
 
+/* What follows the address of the hub: "Qwen/Qwen2.5-0.5B/tree/main"; NULL: it is not there. */
+static const char *below_hub(const char *path)
+{
+	static const char *const hubs[] = { "huggingface.co/", "hf.co/" };
+	const char *const        host = strncmp(path, "https://", 8) == 0 ? path + 8 : path;
+
+	for (size_t i = 0; i < sizeof hubs / sizeof *hubs; i++)
+		if (strncmp(host, hubs[i], strlen(hubs[i])) == 0)
+			return host + strlen(hubs[i]);
+	return NULL;
+}
+
 vn_status vn_other_address(const char *path, int why, vn_error *err)
 {
-	static const char hub[] = "https://huggingface.co/";
-	const bool        of_hub = strncmp(path, hub, sizeof hub - 1) == 0;
-	const char       *name = path + sizeof hub - 1, *slash = of_hub ? strchr(name, '/') : NULL;
+	const char *name = below_hub(path), *slash = name ? strchr(name, '/') : NULL;
+	vn_nearest  near = { .word = path };
 
-	if (slash && slash[1])
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: vernier downloads nothing: hf download %.*s --local-dir DIR", path,
-		               (int)(slash + 1 - name + (ptrdiff_t)strcspn(slash + 1, "/?#")), name);
+	if (slash && slash[1]) {
+		char model[VN_NEAREST_MAX];
+		snprintf(model, sizeof model, "%.*s", (int)(slash + 1 - name + (ptrdiff_t)strcspn(slash + 1, "/?#")), name);
+		return vn_hub_has(model)
+		           ? vn_fail(err, VN_ERR_NOTFOUND, "%s: give its name, which HuggingFace's cache has: %s", path, model)
+		           : vn_fail(err, VN_ERR_NOTFOUND, "%s: vernier downloads nothing: hf download %s --local-dir DIR",
+		                     path, model);
+	}
 	return strstr(path, "://")
 	           ? vn_fail(err, VN_ERR_NOTFOUND,
 	                     "%s: vernier downloads nothing: download it, and give the file or folder", path)
-	           : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
+	           : vn_fail(err, VN_ERR_IO, "%s: %s%s", path, strerror(why),
+	                     why == ENOENT ? vn_nearest_beside(&near, path) : "");
 }
 
 vn_status vn_other_place(const char *path, int why, vn_error *err)
@@ -163,7 +183,7 @@ vn_status vn_other_place(const char *path, int why, vn_error *err)
 	const char *slash = strchr(path, '/');
 	vn_nearest  near;
 
-	if (why != ENOENT || strstr(path, "://"))
+	if (why != ENOENT || strstr(path, "://") || below_hub(path))
 		return vn_other_address(path, why, err);
 	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.') {
 		vn_nearest_start(&near, path);
@@ -173,6 +193,7 @@ vn_status vn_other_place(const char *path, int why, vn_error *err)
 		               "--local-dir DIR",
 		               path, strerror(why), vn_nearest_hint(&near), path);
 	}
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; a model is a HuggingFace directory or a GGUF file", path,
-	               strerror(why));
+	return vn_fail(err, VN_ERR_NOTFOUND,
+	               "%s: %s%s; a model is a HuggingFace directory, a GGUF file or a name in HuggingFace's cache", path,
+	               strerror(why), vn_nearest_beside(&near, path));
 }

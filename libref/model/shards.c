@@ -116,7 +116,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 		return st;
 	VN_OWNED json_t *root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je);
 	if (!root)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", index, je.line, je.column, je.text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %s", index, je.line, je.column, je.text);
 	map = json_object_get(root, "weight_map");
 	if (!json_is_object(map) || json_object_size(map) == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map is missing", index);

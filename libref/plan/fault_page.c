@@ -87,7 +87,7 @@ void vn_fault_signs(const char *id, FILE *to)
 {
 	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
 		if (strcmp(signs[i].id, id) == 0 || (!strchr(signs[i].id, '.') && is_family(signs[i].id, id))) {
-			vn_options_wrap(to, signs[i].words, fprintf(to, "%*s> ", INDENT, ""), INDENT + 2);
+			vn_options_wrap(to, signs[i].words, fprintf(to, "%*ssigns:", INDENT, ""), INDENT + 2);
 			fputc('\n', to);
 		}
 }

@@ -42,7 +42,7 @@ static vn_status read_object(const char *directory, const char *name, bool neede
 	*o = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je);
 	free(text);
 	if (!*o)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(*o)) {
 		json_decref(*o);
 		*o = NULL;

@@ -362,7 +362,7 @@ vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t byte
 
 	*t = NULL;
 	if (!root)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %s", path, je.line, je.column, je.text);
 	else if (!json_is_object(root))
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
 	else if ((st = read_all(&r, root)))

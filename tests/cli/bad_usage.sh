@@ -12,7 +12,7 @@ try help compare explain
 try help --man compare extra
 try help --completions bash extra
 try help --prefix --man compare
-try help --verbose
+try help --nonesuch
 try help nonesuch
 try help nothing.md
 try --version --foo

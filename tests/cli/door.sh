@@ -34,6 +34,20 @@ for m in m.pt m.zip m.gguf.gz https://example.org/m.npz; do
 	say compare x.h5 $m | cut -c1-130
 done
 say compare x.h5 cut.h5 | sed 's/[0-9]* of its [0-9]*/N of its M/'
+"${PYTHON:-python3}" -c 'import tarfile
+with tarfile.open("x.tar", "w") as t:
+    t.add("x.h5")'
+vernier compare x.h5 x.h5 --allow itself -q -o r.json -o r.html
+for m in x.tar r.json r.html; do say compare x.h5 $m; done
+echo "== near names"
+vernier capture ref "$M" --ids 1,2 -o longer.h5 2>/dev/null
+for m in logner.h5 longer lonely.h5 "$PWD/longest.h5"; do say compare x.h5 "$m"; done
+ln -s "$M" trained && say points tarined
+for m in q_rop layer1.q_rop nonesuch; do say show x.h5 $m; done
+say import "$M/model.safetensors" --like x.h5 -o y.h5 | grep -o 'no tensor of it.*'
+printf 'version: 1\nrules:\n  - match: "*"\n    nmes_over_floor: 3\n    cosine_over_floor: 3\n' >l.yaml
+say limits l.yaml
+sed -i /nmes/d l.yaml && say limits l.yaml
 mkfifo pipe
 say compare x.h5 pipe
 say explain nowhere.h5 x.h5
@@ -47,7 +61,8 @@ run hub/models--Qwen--tiny
 mkdir -p two/b two/a two/none && ln -s .. two/none/loop && ln -s "$(realpath "$M")" two/b/x && run two
 ln -s "$(realpath "$M")" two/a/y && run two
 export HF_HUB_CACHE=$PWD/hub
-run Qwen/tiny
+ln -s models--Qwen--tiny hub/models--tiny
+for m in tiny tony hf.co/Qwen/tiny hf.co/Qwen/other/tree/main Qwen/tiny; do run $m; done
 run Qwen/other
 run qwen/Tiny
 vernier capture ref Qwen/tiny --ids-from x.h5 --precision f16 --inject 'R2.1e4@layer1.*' -o cand.h5 2>/dev/null
@@ -65,7 +80,8 @@ VERNIER_MODEL=Qwen/tiny say_lines '^note +--model' compare x.h5 cand.h5
 VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
 echo "== words"
 for w in R2.1e4 R2.1.5e5 W4 floor runner-up verdict glossary nmse_over_floor "first divergence" step "capture ref" \
-	specs/develop.md nonesuch MODEL environment prompt precision "exit statuses"; do
+	specs/develop.md CONTRIBUTING.md nonesuch R99 --ids-from --nonesuch MODEL environment \
+	prompt precision "exit statuses"; do
 	say help $w | head -n 6 | cut -c1-90
 done
 say points x.h5
