@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { WARNINGS = 4, REFUSALS = 12 }; /* of a candidate */
+enum { WARNINGS = 4, REFUSALS = 12, LINES = 20, MISSING = 3 }; /* of a candidate; of the table; rows */
 
 static void print_candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
 {
@@ -54,9 +54,9 @@ static int first_origin(const vn_many *m, int candidate)
 	return row;
 }
 
-/* Which rows are folded: those in which no candidate is outside, and those in which each that is
- * outside has an origin before. */
-typedef enum many_row_kind { MANY_ALONE, MANY_WITHIN, MANY_BEHIND } many_row_kind;
+/* Which rows are folded: those in which no candidate is outside, those that are only missing
+ * somewhere, and those in which each that is outside has an origin before. */
+typedef enum many_row_kind { MANY_ALONE, MANY_WITHIN, MANY_MISSING, MANY_BEHIND } many_row_kind;
 
 static many_row_kind kind_of(const vn_many *m, const vn_many_options *o, const table_widths *w, int row)
 {
@@ -64,12 +64,16 @@ static many_row_kind kind_of(const vn_many *m, const vn_many_options *o, const t
 		return MANY_ALONE;
 	if (!vn_many_fails(m, row))
 		return MANY_WITHIN;
+	many_row_kind kind = MANY_MISSING;
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_cell *x = vn_many_cell_of(m, row, i);
-		if (x && x->there && x->fails && (!x->measured || x->origin || row < w->origin[i]))
+		if (!x || !x->there || !x->fails || x->status == VN_MISSING || x->status == VN_EXTRA)
+			continue;
+		if (!x->measured || x->origin || row < w->origin[i])
 			return MANY_ALONE;
+		kind = MANY_BEHIND;
 	}
-	return MANY_BEHIND;
+	return kind;
 }
 
 static int wider_of(int width, const char *text)
@@ -86,7 +90,8 @@ static table_widths measure_widths(const vn_many *m, const vn_many_options *o)
 	for (int i = 0; i < m->n; i++)
 		w.origin[i] = first_origin(m, i);
 	for (int row = 0; row < m->n_rows; row++) {
-		if (kind_of(m, o, &w, row) != MANY_ALONE)
+		const many_row_kind kind = kind_of(m, o, &w, row);
+		if (kind != MANY_ALONE && kind != MANY_MISSING)
 			continue;
 		w.label = wider_of(w.label, m->row[row].label);
 		w.odd = wider_of(w.odd, vn_many_say_odd(m, row, odd));
@@ -113,15 +118,50 @@ static void one_row(const vn_many *m, const vn_many_options *o, const table_widt
 	fputc('\n', out);
 }
 
-/* Summarises rows from..to, which are of one kind. */
-static void print_fold(const vn_many *m, const table_widths *w, int from, int to, many_row_kind kind, FILE *out)
+/* How many rows of from..to have this kind. */
+static int count_kind(const vn_many *m, const vn_many_options *o, const table_widths *w, int from, int to,
+                      many_row_kind kind)
 {
-	const char *word = kind == MANY_WITHIN ? "within" : "outside, all behind an origin (--all)";
+	int n = 0;
 
-	if (to - from == 1)
-		vn_say(out, "%-*s  %s\n", w->label, m->row[from].label, word);
+	for (int row = from; row < to; row++)
+		n += kind_of(m, o, w, row) == kind;
+	return n;
+}
+
+/* Where the fold that begins in this row ends. With what is behind an origin, what stands between
+ * is folded. */
+static int end_of_fold(const vn_many *m, const vn_many_options *o, const table_widths *w, int row)
+{
+	const many_row_kind kind = kind_of(m, o, w, row);
+	int                 end = row + 1;
+
+	for (int k = end; kind != MANY_ALONE && k < m->n_rows; k++) {
+		const many_row_kind next = kind_of(m, o, w, k);
+		if (next == kind)
+			end = k + 1;
+		else if (kind != MANY_BEHIND || next == MANY_ALONE)
+			break;
+	}
+	return kind == MANY_MISSING && end - row <= MISSING ? row + 1 : end;
+}
+
+/* Summarises rows from..to, none of which stands alone. */
+static void print_fold(const vn_many *m, const vn_many_options *o, const table_widths *w, int from, int to, FILE *out)
+{
+	const int   n = to - from, behind = count_kind(m, o, w, from, to, MANY_BEHIND);
+	const int   missing = count_kind(m, o, w, from, to, MANY_MISSING);
+	const char *words = behind    ? "outside, all behind an origin (--all)"
+	                    : missing ? "not in every recording (--all)"
+	                              : "within";
+
+	if (n == 1)
+		vn_say(out, "%-*s  %s\n", w->label, m->row[from].label, words);
+	else if (behind && behind < n)
+		vn_say(out, "%s to %s: %d checkpoints, %d of them %s\n", m->row[from].label, m->row[to - 1].label, n, behind,
+		       words);
 	else
-		vn_say(out, "%s to %s: %d checkpoints %s\n", m->row[from].label, m->row[to - 1].label, to - from, word);
+		vn_say(out, "%s to %s: %d checkpoints %s\n", m->row[from].label, m->row[to - 1].label, n, words);
 }
 
 static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
@@ -135,16 +175,17 @@ static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 			before = w.cell[i] - 1;
 		}
 	fputc('\n', out);
-	for (int row = 0; row < m->n_rows;) {
-		const many_row_kind kind = kind_of(m, o, &w, row);
-		int                 end = row + 1;
-		while (kind != MANY_ALONE && end < m->n_rows && kind_of(m, o, &w, end) == kind)
-			end++;
-		if (kind == MANY_ALONE || (kind == MANY_BEHIND && end == row + 1))
+	for (int row = 0, lines = 0, end; row < m->n_rows; row = end, lines++) {
+		end = end_of_fold(m, o, &w, row);
+		if (lines >= LINES && !o->all && end < m->n_rows) {
+			fprintf(out, "... %d more checkpoints, %d of them outside (--all)\n", m->n_rows - row,
+			        m->n_rows - row - count_kind(m, o, &w, row, m->n_rows, MANY_WITHIN));
+			break;
+		}
+		if (end == row + 1 && kind_of(m, o, &w, row) != MANY_WITHIN)
 			one_row(m, o, &w, row, out);
 		else
-			print_fold(m, &w, row, end, kind, out);
-		row = end;
+			print_fold(m, o, &w, row, end, out);
 	}
 	fputc('\n', out);
 }

@@ -29,6 +29,11 @@ echo "== a partial recording"
 ref -o part.h5 --precision f16 --inject 'R1@layer0.*' --points layer7.q_rope --points layer8.q_rope --points logits
 lines ref.h5 part.h5
 vernier compare ref.h5 part.h5 --model deep | shape
+echo "== several candidates"
+ref -o every.h5 --precision f16 --inject 'R1@layer*.*'
+lines ref.h5 every.h5 cand.h5
+vernier compare ref.h5 every.h5 cand.h5 --model deep | grep '^\.\.\.'
+vernier compare ref.h5 cand.h5 part.h5 | grep ' to '
 echo "== another model: the first line and one more"
 say compare ref.h5 cand.h5 --model "$FIXTURES/llama-trained"
 echo "== swapped: said first; a refused floor clears nothing"
