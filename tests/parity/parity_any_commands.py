@@ -51,9 +51,12 @@ def results_of_an_encoder_are_made_again(folder):
 
 @test
 def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
-    """Its names are the standard ones, so the reference is vernier's own engine."""
+    """Its names are the standard ones, so the reference is vernier's own engine. It stays, as the report's commands
+    name it, unless another file has its name."""
     m, inputs = MODELS["gemma3"]()
     m.save_pretrained(folder + "/m")
+    with open(folder + "/kFalse.ref.h5", "w", encoding="utf-8") as f:
+        f.write("mine")
     for wrong in (False, True):
         path, report = f"{folder}/k{wrong}.h5", f"{folder}/k{wrong}.txt"
         if wrong:
@@ -62,7 +65,11 @@ def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
         recorded(m, path, inputs(0)["input_ids"], weights=False, any=False)
         assert vernier_parity.explain(folder + "/m", path, report, program=sys.argv[1]) == wrong
     with open(report, encoding="utf-8") as f:
-        assert "layer1.down_proj" in f.read().split("explained")[1]
+        said = f.read()
+    assert "layer1.down_proj" in said.split("explained")[1]
+    assert folder + "/kTrue.ref.h5" in said and os.path.exists(folder + "/kTrue.ref.h5")
+    with open(folder + "/kFalse.ref.h5", encoding="utf-8") as f:
+        assert f.read() == "mine"
 
 
 @test

@@ -8,8 +8,10 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
 
 from .h5 import refuse_taken
+from .numbers import RecordingError
 from .printed import printed
 from .progress import progress
+from .reading import Recording
 from .selftest.program import find_program
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
 
     options  of `vernier compare`; program: the vernier program; say: is told what is being done
 
-    Of a recording under standard names, of a family that vernier knows, vernier's own engine is the reference.
+    Of a recording under standard names, of a family that vernier knows, vernier's own engine is the reference, which
+    stays beside the candidate: cand.ref.h5.
     """
     from . import replayed, sources
     from .candidate import Candidate, is_of_a_family
@@ -129,10 +132,25 @@ def _is_refused(program: str, cand: str, options: Sequence[str]) -> bool:
     return True
 
 
+def _reference_beside(cand: str) -> Optional[str]:
+    """Where the reference of a candidate stays, because the commands that a report proposes name it: cand.ref.h5. None:
+    another file has that name, or the folder takes none."""
+    path = f"{os.path.splitext(cand)[0]}.ref.h5"
+    if not os.path.lexists(path):
+        return path if os.access(os.path.dirname(path) or ".", os.W_OK) else None
+    try:
+        with Recording(path) as r:
+            ours = f"--like {cand} -o {path}" in str(r.run.get("command", ""))
+    except (OSError, RecordingError):
+        return None
+    return path if ours else None
+
+
 def _by_engine(program: str, model: str, cand: str, report: Optional[str], options: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        ref = os.path.join(folder, "ref.h5")
-        status = subprocess.run([program, "capture", "ref", model, "--like", cand, "-o", ref], check=False).returncode
+        ref = _reference_beside(cand) or os.path.join(folder, "ref.h5")
+        status = subprocess.run([program, "capture", "ref", model, "--like", cand, "-o", ref, "--force"],
+                                check=False).returncode
         return status or subprocess.run([program, "explain", ref, cand, "--model", model, *options,
                                          *(["-o", report] if report else [])], check=False).returncode
 

@@ -44,7 +44,9 @@ class Candidate(Recording):
         plan = self._file.get("plan")
         if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
             raise RecordingError(f"{self.path}: not a recording of a PyTorch model with its plan (`vernier_parity."
-                                 f"record` of a model that is of none of vernier's families, or with any=True)")
+                                 "record` of a model that is of none of vernier's families, or with any=True); of "
+                                 f"another engine: vernier capture ref MODEL --like {self.path} -o ref.h5, then "
+                                 f"vernier explain ref.h5 {self.path} --model MODEL")
         self.rows: List[Row] = rows_from(self._lines("nodes"))
         self.calls, self.modules, self.sources = ([json.loads(x) for x in self._lines(k)]
                                                   for k in ("calls", "modules", "sources"))
