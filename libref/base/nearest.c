@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,6 +110,17 @@ static int stem_of(const char *name)
 	return dot && dot != name ? (int)(dot - name) : (int)strlen(name);
 }
 
+/* Do they differ in digits alone, as 001 and 002, which nobody confuses? */
+static bool is_next_number(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, "0123456789");
+		b += strspn(b, "0123456789");
+		if (*a != *b || !*a)
+			return *a == *b;
+	}
+}
+
 /* The edits that make `other` from `name`, two names of files; too many to be near: INT_MAX. */
 static int edits_between(const char *name, const char *other)
 {
@@ -120,6 +132,8 @@ static int edits_between(const char *name, const char *other)
 	snprintf(a, sizeof a, "%.*s", m, name);
 	snprintf(b, sizeof b, "%.*s", n, other);
 	const int edits = vn_nearest_distance(a, b);
+	if (edits && is_next_number(a, b))
+		return INT_MAX;
 	return edits <= (strcmp(name + m, other + n) == 0 ? most_edits(a) : 0) ? edits : INT_MAX;
 }
 

@@ -42,6 +42,8 @@ for m in x.tar r.json r.html; do say compare x.h5 $m; done
 echo "== near names"
 vernier capture ref "$M" --ids 1,2 -o longer.h5 2>/dev/null
 for m in logner.h5 longer lonely.h5 "$PWD/longest.h5"; do say compare x.h5 "$m"; done
+mv longer.h5 run12.h5
+for m in run13.h5 rnu12.h5; do say compare x.h5 $m; done
 ln -s "$M" trained && say points tarined
 for m in q_rop layer1.q_rop nonesuch; do say show x.h5 $m; done
 say import "$M/model.safetensors" --like x.h5 -o y.h5 | grep -o 'no tensor of it.*'
