@@ -158,7 +158,7 @@ static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_ch
 	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
 	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
 	const bool            whole = !k->steps && p->m.worst_nmse_channel < 0; /* few rows have no channels */
-	const bool            slots = vn_axes_find(vn_entry_axes(vn_recording_entry(j->o->ref, p->ref)), "slot") >= 0;
+	const bool            slots = p->value >= 0 && j->o->plan->value[p->value].point == VN_POINT_EXPERT_OUT;
 
 	if (slots && info->worst == VN_WORST_CHANNEL && info->kind == VN_KIND_FACTOR)
 		return x <= p->m.value[VN_M_WORST_CHANNEL_NMSE];

@@ -87,10 +87,10 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
  * parity_faults.py, parity_families.py and parity_mtp.py make them. */
 static bool is_made_elsewhere(const char *id)
 {
-	static const char *const begins[] = { "R5.f",     "R6.",         "R7.",      "R17.", "W16",      "W17",
-		                                  "W21",      "W22",         "A5.layer", "E",    "G20.late", "R18",
-		                                  "A19",      "A20",         "A21",      "N23",  "M4.",      "R1.halves",
-		                                  "R4.first", "M9.uncapped", "T",        "C13",  "W23" };
+	static const char *const begins[] = { "R5.f",      "R6.",      "R7.",         "R17.", "W16",      "W17",
+		                                  "W21",       "W22",      "A5.layer",    "E",    "G20.late", "R18",
+		                                  "A19",       "A20",      "A21",         "N23",  "N15.post", "M4.",
+		                                  "R1.halves", "R4.first", "M9.uncapped", "T",    "C13",      "W23" };
 
 	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
 		if (strncmp(id, begins[i], strlen(begins[i])) == 0)

@@ -280,7 +280,7 @@ static void what_is_no_json_says_where(void)
 	static const struct {
 		const char *json, *why;
 	} bad[] = {
-		{ "", "toy.json:1:0: '[' or '{' expected near end of file" },
+		{ "", "toy.json:1:0: not JSON: '[' or '{' expected near end of file" },
 		{ "{\n\"a\": 1,\n\"a\": 2}", "toy.json:3:" },
 		{ "[]", "toy.json: not a JSON object" },
 		{ "{}", "toy.json: model: missing" },
