@@ -55,6 +55,16 @@ static int64_t said_bytes(const unsigned char head[HEAD])
 	return base <= end && end < INT64_MAX ? (int64_t)(end - base) : 0;
 }
 
+/* A tar archive may begin with a recording. */
+static bool is_archive(int fd)
+{
+	static const char mark[] = "ustar";
+	char              found[sizeof mark - 1];
+	const char       *why;
+
+	return vn_pread_all(fd, found, sizeof found, 257, &why) && memcmp(found, mark, sizeof found) == 0;
+}
+
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -88,7 +98,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
 		if (memcmp(head, signature, sizeof signature) != 0)
 			continue;
-		if (at && vn_other_format(r->path, false, err)) /* a tar archive that begins with a recording */
+		if (at && is_archive(r->fd) && vn_other_format(r->path, false, err))
 			return VN_ERR_FORMAT;
 		return said_bytes(head) <= r->bytes - at
 		           ? VN_OK

@@ -164,25 +164,39 @@ void vn_estimate_matrix_factor(vn_tested_product *p)
 		vn_try(p->t, &h);
 }
 
-/* Tries weights with rolled columns. A wrong distance shows in a few numbers. */
+/* The squared error that is left of number i where columns are rolled by so many. */
+static double left_rolled(const vn_tested_product *p, int64_t i, int64_t by)
+{
+	const double *x = p->x + i / p->C * p->N, *w = p->wc + i % p->C * p->N;
+	double        y = p->error[i];
+
+	for (int64_t k = 0; k < p->N; k++)
+		y -= x[k] * (w[k < by ? k - by + p->N : k - by] - w[k]);
+	return y * y;
+}
+
+/* Tries weights with rolled columns. A wrong distance shows in a few numbers, first of all in the
+ * one whose error is the largest. */
 void vn_estimate_matrix_rolled(vn_tested_product *p)
 {
-	enum { PROBES = 16 };
-	const double enough = CROSSED_LEAVES * vn_tested_product_error_sum(p);
-	const double work = (double)p->N * (double)p->N * PROBES;
-	double       least = enough;
-	vn_trial     h = VN_TRIAL(COLUMNS_ROLLED, p->node, .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_ROLLED);
+	const int64_t n = p->R * p->C;
+	const double  enough = CROSSED_LEAVES * vn_tested_product_error_sum(p);
+	double        least = enough, work = 0;
+	int64_t       most = 0;
+	vn_trial      h = VN_TRIAL(COLUMNS_ROLLED, p->node, .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_ROLLED);
 
-	for (int64_t by = 1; work < MOST_WORK && by < p->N; by++) {
-		double left = 0;
-		for (int64_t i = 0; i < p->R * p->C && left < least; i++) {
-			const double *x = p->x + i / p->C * p->N, *w = p->wc + i % p->C * p->N;
-			double        y = p->error[i];
-			for (int64_t k = 0; k < p->N; k++)
-				y -= x[k] * (w[k < by ? k - by + p->N : k - by] - w[k]);
-			left += y * y;
+	for (int64_t i = 1; i < n; i++)
+		most = fabs(p->error[i]) > fabs(p->error[most]) ? i : most;
+	if (!isfinite(enough))
+		return;
+	for (int64_t by = 1; by < p->N && work < MOST_WORK; by++) {
+		double left = left_rolled(p, most, by);
+		work += (double)p->N;
+		for (int64_t i = 0; i < n && left < least && work < MOST_WORK; i++) {
+			left += i == most ? 0 : left_rolled(p, i, by);
+			work += (double)p->N;
 		}
-		if (left < least) {
+		if (left < least && work < MOST_WORK) {
 			least = left;
 			h.applied.matrix.factor = (double)(2 * by > p->N ? by - p->N : by);
 		}

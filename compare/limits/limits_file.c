@@ -212,7 +212,7 @@ static vn_status unknown_key(body *b, const char *key, int line, int column)
 	vn_nearest               near;
 	char                     own[VN_NEAREST_MAX], both[VN_NEAREST_MAX];
 	const size_t             n = strlen(key), tail = strlen(over);
-	const bool               floors = n > tail && strcmp(key + n - tail, over) == 0;
+	const bool               floors = !b->inner && n > tail && strcmp(key + n - tail, over) == 0;
 
 	snprintf(own, sizeof own, "%.*s", (int)(floors ? n - tail : n), key);
 	vn_nearest_start(&near, own);
@@ -223,7 +223,7 @@ static vn_status unknown_key(body *b, const char *key, int line, int column)
 		snprintf(both, sizeof both, "%s%s", vn_nearest_found(&near), over);
 		vn_nearest_settle(&near, both);
 	} else if (!b->inner) {
-		vn_nearest_try_words(&near, "match|why|why_of|without_floor");
+		vn_nearest_try_words(&near, b->is_rule ? "match|why|why_of|without_floor" : "why|why_of|without_floor");
 		for (int i = 0; i < VN_N_PERMISSIONS; i++)
 			vn_nearest_try(&near, vn_permission_get((vn_permission)i)->key);
 	}

@@ -178,8 +178,12 @@ static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 	for (int row = 0, lines = 0, end; row < m->n_rows; row = end, lines++) {
 		end = end_of_fold(m, o, &w, row);
 		if (lines >= LINES && !o->all && end < m->n_rows) {
-			fprintf(out, "... %d more checkpoints, %d of them outside (--all)\n", m->n_rows - row,
-			        m->n_rows - row - count_kind(m, o, &w, row, m->n_rows, MANY_WITHIN));
+			const int n = m->n_rows - row, missing = count_kind(m, o, &w, row, m->n_rows, MANY_MISSING);
+			fprintf(out, "... %d more checkpoints, %d of them outside", n,
+			        n - missing - count_kind(m, o, &w, row, m->n_rows, MANY_WITHIN));
+			if (missing)
+				fprintf(out, ", %d not in every recording", missing);
+			fputs(" (--all)\n", out);
 			break;
 		}
 		if (end == row + 1 && kind_of(m, o, &w, row) != MANY_WITHIN)

@@ -160,7 +160,7 @@ static bool span_clears(const all_judged *j, const vn_checkpoint *p, const vn_ch
 	const bool            whole = !k->steps && p->m.worst_nmse_channel < 0; /* few rows have no channels */
 	const bool            slots = p->value >= 0 && j->o->plan->value[p->value].point == VN_POINT_EXPERT_OUT;
 
-	if (slots && info->worst == VN_WORST_CHANNEL && info->kind == VN_KIND_FACTOR)
+	if (slots && !k->steps && info->worst == VN_WORST_CHANNEL && info->kind == VN_KIND_FACTOR)
 		return x <= p->m.value[VN_M_WORST_CHANNEL_NMSE];
 	if (info->worst == VN_WORST_CHANNEL && !whole)
 		return k->metric == VN_M_WORST_CHANNEL_NMSE && (k->steps ? channel_of_pool(j, p) : p->replay.channel) <= 1;

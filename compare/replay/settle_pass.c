@@ -293,6 +293,20 @@ static vn_status take_made(vn_replay *r, vn_settled *s, const pass *p, vn_error 
 	return st;
 }
 
+/* An order was found with other scores, perhaps: it stays only where slots tie with these, too. */
+static void keep_ties(const vn_settled_choice *c, int64_t t)
+{
+	const int64_t k = c->ways.k;
+	const double *ids = vn_choice_way(&c->ways, c->by[t], t);
+	int          *order = c->order ? c->order + (c->by[t] * c->ways.rows + t) * k : NULL;
+	bool          good = true;
+
+	for (int64_t i = 0; order && i < k; i++)
+		good = good && (order[i] == i || vn_choice_is_tie(&c->ways, t, ids, i, order[i]));
+	for (int64_t i = 0; order && !good && i < k; i++)
+		order[i] = (int)i;
+}
+
 static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, bool trial, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -304,8 +318,10 @@ static vn_status choose(vn_replay *r, vn_settled_choice *c, const pass *p, bool 
 	if (p->draws && !p->drawn && !c->free)
 		st = vn_choice_errors(&c->ways, r->plan, p->e, p->n, err);
 	st = st ? st : vn_choice_find_ways(&c->ways, r->plan, p->e[0], ways, err);
-	for (int64_t t = 0; !st && t < c->ways.rows; t++)
+	for (int64_t t = 0; !st && t < c->ways.rows; t++) {
+		keep_ties(c, t);
 		vn_settled_ids(c, c->by[t], t, c->ids + t * c->ways.k);
+	}
 	for (int i = 0; !st && i < p->n; i++)
 		if (!c->free || i == 0 || i > p->draws)
 			st = vn_choice_put(&c->ways, r->plan, c->ids, p->e[i], err);

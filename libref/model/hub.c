@@ -101,13 +101,25 @@ bool vn_hub_has(const char *name)
 	return has;
 }
 
+/* Are the free words of a command models? Behind capture, the first is the engine. */
+static bool takes_models(char **argv, int i)
+{
+	static const char *const commands[] = { "capture", "evaluate", "isolate", "points", "weights" };
+	bool                     takes = false;
+
+	for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
+		takes = takes || (i > (k == 0 ? 2 : 1) && strcmp(argv[1], commands[k]) == 0);
+	return takes;
+}
+
 void vn_hub_replace(int argc, char **argv)
 {
 	static const char option[] = "--model=";
 
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const bool joined = strncmp(argv[i], option, sizeof option - 1) == 0;
-		const bool free_word = argv[i - 1][0] != '-' || strcmp(argv[i - 1], "--model") == 0;
+		const bool value = strcmp(argv[i - 1], "--model") == 0;
+		const bool free_word = value || (argv[i - 1][0] != '-' && (strchr(argv[i], '/') || takes_models(argv, i)));
 		char      *word = joined ? argv[i] + sizeof option - 1 : argv[i];
 		char      *path = joined || free_word ? (char *)vn_hub_path(word) : word, *whole = NULL;
 		if (path != word && (!joined || (whole = vn_text_new("%s%s", option, path))))

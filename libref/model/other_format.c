@@ -160,12 +160,14 @@ static const char *below_hub(const char *path)
 
 vn_status vn_other_address(const char *path, int why, vn_error *err)
 {
-	const char *name = below_hub(path), *slash = name ? strchr(name, '/') : NULL;
+	const char *name = below_hub(path);
+	size_t      n = name ? strcspn(name, "/?#") : 0; /* of the owner, or of a name without one */
 	vn_nearest  near = { .word = path };
 
-	if (slash && slash[1]) {
+	if (n > 0) {
 		char model[VN_NEAREST_MAX];
-		snprintf(model, sizeof model, "%.*s", (int)(slash + 1 - name + (ptrdiff_t)strcspn(slash + 1, "/?#")), name);
+		n += name[n] == '/' && name[n + 1] && !strchr("/?#", name[n + 1]) ? 1 + strcspn(name + n + 1, "/?#") : 0;
+		snprintf(model, sizeof model, "%.*s", (int)n, name);
 		return vn_hub_has(model)
 		           ? vn_fail(err, VN_ERR_NOTFOUND, "%s: give its name, which HuggingFace's cache has: %s", path, model)
 		           : vn_fail(err, VN_ERR_NOTFOUND, "%s: vernier downloads nothing: hf download %s --local-dir DIR",

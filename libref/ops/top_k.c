@@ -62,23 +62,26 @@ bool REAL(vn_top_k)(real *y, const real *const in[2], int64_t T, const vn_consts
 	const int64_t E = c->top_k.columns, k = c->top_k.k, skip = e ? e->top_k.skip : 0;
 	const bool    scored = c->top_k.sigmoid || c->top_k.groups;
 	real         *scores = scored ? malloc((size_t)(T * 2 * E) * sizeof *scores) : NULL; /* (T,2,E) */
-	int64_t      *first = malloc((size_t)(T * E) * sizeof *first);                       /* (T,E) */
+	bool          good = !scored || scores;
 
-	if (!first || (scored && !scores)) {
-		free(scores);
+#pragma omp parallel num_threads(threads) reduction(&& : good)
+	{
+		int64_t *first = malloc((size_t)E * sizeof *first);
+
+		good = good && first;
+#pragma omp for schedule(static)
+		for (int64_t t = 0; t < T; t++) {
+			const real *x = scored ? scores + t * 2 * E : in[0] + t * E;
+			if (!first || (scored && !scores))
+				continue;
+			if (scored)
+				score_row(scores + t * 2 * E, in[0] + t * E, in[1], E, c, first);
+			first_columns(x, E, skip + k, first);
+			for (int64_t s = 0; s < k; s++)
+				y[t * k + s] = (real)first[skip + s];
+		}
 		free(first);
-		return false;
-	}
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t t = 0; t < T; t++) {
-		const real *x = scored ? scores + t * 2 * E : in[0] + t * E;
-		if (scored)
-			score_row(scores + t * 2 * E, in[0] + t * E, in[1], E, c, first + t * E);
-		first_columns(x, E, skip + k, first + t * E);
-		for (int64_t s = 0; s < k; s++)
-			y[t * k + s] = (real)first[t * E + skip + s];
 	}
 	free(scores);
-	free(first);
-	return true;
+	return good;
 }

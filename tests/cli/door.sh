@@ -50,6 +50,7 @@ say import "$M/model.safetensors" --like x.h5 -o y.h5 | grep -o 'no tensor of it
 printf 'version: 1\nrules:\n  - match: "*"\n    nmes_over_floor: 3\n    cosine_over_floor: 3\n' >l.yaml
 say limits l.yaml
 sed -i /nmes/d l.yaml && say limits l.yaml
+printf 'version: 1\ndefaults: {match: "*"}\n' >l.yaml && say limits l.yaml
 mkfifo pipe
 say compare x.h5 pipe
 say explain nowhere.h5 x.h5
@@ -64,7 +65,8 @@ mkdir -p two/b two/a two/none && ln -s .. two/none/loop && ln -s "$(realpath "$M
 ln -s "$(realpath "$M")" two/a/y && run two
 export HF_HUB_CACHE=$PWD/hub
 ln -s models--Qwen--tiny hub/models--tiny
-for m in tiny tony hf.co/Qwen/tiny hf.co/Qwen/other/tree/main Qwen/tiny; do run $m; done
+for m in tiny tony hf.co/tiny hf.co/Qwen/tiny hf.co/Qwen/other/tree/main Qwen/tiny; do run $m; done
+say show x.h5 tiny
 run Qwen/other
 run qwen/Tiny
 vernier capture ref Qwen/tiny --ids-from x.h5 --precision f16 --inject 'R2.1e4@layer1.*' -o cand.h5 2>/dev/null

@@ -7,7 +7,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from outside_faults import ALL, LLAMAS, fault, matrix
+from outside_faults import ALL, LLAMAS, SURE, fault, matrix
 
 
 # ---- residuals, embedding, logits ----------------------------------------------------------------
@@ -47,6 +47,9 @@ def _(m):
         return x + n.post_feedforward_layernorm(n.mlp(n.pre_feedforward_layernorm(x)))
 
     yield n, "forward", forward
+
+
+SURE.add("sum_normed")
 
 
 @fault("embed_scaled", ALL, "embed token_embed", "M4")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -132,25 +133,28 @@ def _is_refused(program: str, cand: str, options: Sequence[str]) -> bool:
     return True
 
 
-def _reference_beside(cand: str) -> Optional[str]:
+def _capture(model: str, cand: str, path: str) -> List[str]:
+    return ["capture", "ref", model, "--like", cand, "-o", path, "--force"]
+
+
+def _reference_beside(model: str, cand: str) -> Optional[str]:
     """Where the reference of a candidate stays, because the commands that a report proposes name it: cand.ref.h5. None:
-    another file has that name, or the folder takes none."""
+    another file has that name, also one that other options made, or the folder takes none."""
     path = f"{os.path.splitext(cand)[0]}.ref.h5"
     if not os.path.lexists(path):
         return path if os.access(os.path.dirname(path) or ".", os.W_OK) else None
     try:
         with Recording(path) as r:
-            ours = f"--like {cand} -o {path}" in str(r.run.get("command", ""))
-    except (OSError, RecordingError):
+            ours = shlex.split(str(r.run.get("command", "")))[1:] == _capture(model, cand, path)
+    except (OSError, RecordingError, ValueError):
         return None
     return path if ours else None
 
 
 def _by_engine(program: str, model: str, cand: str, report: Optional[str], options: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        ref = _reference_beside(cand) or os.path.join(folder, "ref.h5")
-        status = subprocess.run([program, "capture", "ref", model, "--like", cand, "-o", ref, "--force"],
-                                check=False).returncode
+        ref = _reference_beside(model, cand) or os.path.join(folder, "ref.h5")
+        status = subprocess.run([program, *_capture(model, cand, ref)], check=False).returncode
         return status or subprocess.run([program, "explain", ref, cand, "--model", model, *options,
                                          *(["-o", report] if report else [])], check=False).returncode
 

@@ -84,7 +84,7 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 
 /* yarn, lengths that select a scaling, bands, blocks of weights, mixed windows, heads as wide as a
  * gated model, experts, sinks, what Gemma has and prediction heads are no fixture's here:
- * parity_faults.py, parity_families.py and parity_mtp.py make them. */
+ * parity_faults.py, parity_families.py, parity_mtp.py and parity_outside.py make them. */
 static bool is_made_elsewhere(const char *id)
 {
 	static const char *const begins[] = { "R5.f",      "R6.",      "R7.",         "R17.", "W16",      "W17",
