@@ -7,7 +7,8 @@
 
 /* Replaces "owner/name", or "name" of a model without owner, by the path of its snapshot in the
  * cache of HuggingFace, where a command line gives a model: behind --model, or as an argument that
- * follows no option; a name without owner only of a command that takes models. A path that exists stays. The paths live as long as the program. */
+ * follows no option; a name without owner only of a command that takes models. A path that exists
+ * stays. The paths live as long as the program. */
 void        vn_hub_replace(int argc, char **argv);
 /* The same of one word: the path of its snapshot, or the word. */
 const char *vn_hub_path(const char *word);
