@@ -101,7 +101,7 @@ static double elimination_s(int n)
 	return start;
 }
 
-/* From twice as many equations, which are three times the arithmetic. Elimination takes 64 times as
+/* From twice as many equations: more than three times the arithmetic. Elimination takes 64 times as
  * long for 4 times as many. One thread: others may use time while they wait. */
 static void thousands_of_unknowns_take_about_as_long_as_elimination(void)
 {
